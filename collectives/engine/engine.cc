@@ -1,0 +1,92 @@
+#include "collectives/engine/engine.h"
+
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "collectives/engine/executor.h"
+#include "collectives/engine/negotiation.h"
+#include "collectives/engine/pending_table.h"
+#include "tools/base/check.h"
+#include "tools/base/clock.h"
+#include "tools/base/mutex.h"
+#include "tools/base/status_macros.h"
+
+namespace farandole {
+namespace {
+
+// How long the destructor waits for an engine that nobody shut down, before it aborts it.
+constexpr absl::Duration kDestructorPatience = absl::Seconds(1);
+
+absl::Status CheckRequest(const GroupSpec& spec, const Request& request) {
+  const auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", request.name, ": ", why));
+  };
+  if (request.name.empty()) return absl::InvalidArgumentError("an operation needs a name");
+  const absl::optional<int64_t> count = ElementCount(request.shape, request.dtype);
+  if (!count.has_value()) return refuse(absl::StrCat("the shape ", ShapeText(request.shape), " is impossible"));
+  const bool has_data = request.kind != OperationKind::kBarrier && *count > 0;
+  if (has_data && request.input == nullptr) return refuse("it has elements but no memory");
+  if (has_data && request.kind != OperationKind::kAllGather && request.output == nullptr) {
+    return refuse("there is no memory for its result");
+  }
+  if (request.kind == OperationKind::kBroadcast && (request.root < 0 || request.root >= spec.size())) {
+    return refuse(absl::StrCat("there is no rank ", request.root, " to broadcast from, only 0 to ", spec.size() - 1));
+  }
+  return absl::OkStatus();
+}
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(EngineConfig config, GroupSpec spec, std::unique_ptr<Communicator> communicator,
+             std::unique_ptr<ControlChannel> channel)
+      : spec_(spec),
+        communicator_(std::move(communicator)),
+        channel_(std::move(channel)),
+        executor_(communicator_.get(), &pending_, config.data_timeout,
+                  [this](absl::Status status) { negotiation_.Fail(std::string(status.message())); }),
+        negotiation_({config.fusion_threshold_bytes, config.stall_warning}, std::move(spec), channel_.get(), &pending_,
+                     &executor_, communicator_.get()),
+        thread_([this] { negotiation_.Run(); }) {}
+
+  ~EngineImpl() override {
+    Shutdown(Now() + kDestructorPatience);
+    thread_.join();
+  }
+
+  absl::Status Enqueue(std::vector<Request> requests, std::vector<Done> done) override {
+    CHECK(!requests.empty() && requests.size() == done.size());
+    for (const Request& request : requests) RETURN_IF_ERROR(CheckRequest(spec_, request));
+    RETURN_IF_ERROR(pending_.Add(std::move(requests), std::move(done)));
+    channel_->Wake();
+    return absl::OkStatus();
+  }
+
+  void Shutdown(Instant deadline) override {
+    negotiation_.Leave();
+    if (executor_.AwaitEnd(deadline)) return;
+    Abort("the other ranks did not answer to this rank's shutdown in time");
+    executor_.AwaitEnd(Instant::Infinite());  // bounded: an aborted communicator returns without the help of a peer
+  }
+
+  void Abort(absl::string_view reason) override { negotiation_.Abort(reason); }
+
+ private:
+  const GroupSpec spec_;
+  const std::unique_ptr<Communicator> communicator_;
+  const std::unique_ptr<ControlChannel> channel_;
+  PendingTable pending_;
+  Executor executor_;
+  Negotiation negotiation_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> Engine::Create(EngineConfig config, GroupSpec spec, std::unique_ptr<Communicator> communicator,
+                                       std::unique_ptr<ControlChannel> channel) {
+  return std::make_unique<EngineImpl>(config, std::move(spec), std::move(communicator), std::move(channel));
+}
+
+}  // namespace farandole

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "collectives/core/communicator.h"
+#include "collectives/core/group.h"
+#include "collectives/engine/coordinator.h"
+#include "collectives/engine/executor.h"
+#include "collectives/engine/pending_table.h"
+#include "collectives/transport/control_channel.h"
+#include "tools/base/mutex.h"
+
+namespace farandole {
+
+// One rank's side of the agreement on what runs next: tells rank 0 of new requests, hands what rank 0 has sequenced to
+// the executor. On rank 0 it feeds the Coordinator as well. Sleeps in ControlChannel::Receive whenever there is nothing
+// to do.
+//
+//   OPEN --Leave, Fail, Abort, a closing list, rank 0 lost--> CLOSED (the executor is told to finish; Run returns)
+class Negotiation {
+ public:
+  // All outlive it.
+  Negotiation(CoordinatorConfig config, GroupSpec spec, ControlChannel* channel, PendingTable* pending,
+              Executor* executor, Communicator* communicator);
+
+  // Runs until CLOSED, on one thread; the channel is closed then.
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // From any thread; none blocks; the first Fail or Abort counts.
+  //
+  // This rank takes part in what is sequenced before the group has heard of it, and then no more.
+  void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
+  // This rank cannot go on: the others are told why.
+  void Fail(std::string why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The group is over for this rank, at once.
+  void Abort(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  bool is_coordinator() const { return spec_.rank == 0; }
+
+  void SendNews() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Distribute();
+  void Handle(ControlChannel::Event event);
+  void HandleMessage(Rank from, const std::string& message);
+  void Obey(ResponseList list);
+  void Close(absl::Status status);
+  void CloseAborted() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const GroupSpec spec_;
+  ControlChannel* const channel_;
+  PendingTable* const pending_;
+  Executor* const executor_;
+  Communicator* const communicator_;
+
+  // Run's thread's.
+  Coordinator coordinator_;  // used on rank 0
+  bool leave_sent_ = false;
+  bool failure_sent_ = false;
+  bool closed_ = false;
+
+  Mutex mutex_;
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string failure_ ABSL_GUARDED_BY(mutex_);
+  absl::optional<std::string> aborted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace farandole

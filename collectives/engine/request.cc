@@ -1,0 +1,48 @@
+#include "collectives/engine/request.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace farandole {
+
+absl::string_view Name(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kAllReduce:
+      return "ALLREDUCE";
+    case OperationKind::kAllGather:
+      return "ALLGATHER";
+    case OperationKind::kBroadcast:
+      return "BROADCAST";
+    case OperationKind::kBarrier:
+      return "BARRIER";
+  }
+  return "UNKNOWN";
+}
+
+absl::optional<OperationKind> OperationKindFromNumber(int64_t number) {
+  for (OperationKind kind :
+       {OperationKind::kAllReduce, OperationKind::kAllGather, OperationKind::kBroadcast, OperationKind::kBarrier}) {
+    if (static_cast<int64_t>(kind) == number) return kind;
+  }
+  return absl::nullopt;
+}
+
+absl::optional<int64_t> ElementCount(const std::vector<int64_t>& shape, DType dtype) {
+  constexpr __int128 kBytesMax = __int128{1} << 62;
+  __int128 count = 1;
+  bool empty = false;
+  for (int64_t dim : shape) {
+    if (dim < 0) return absl::nullopt;
+    if (dim == 0) {
+      empty = true;
+      continue;
+    }
+    count *= dim;
+    if (count * SizeOf(dtype) > kBytesMax) return absl::nullopt;
+  }
+  return empty ? 0 : static_cast<int64_t>(count);
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
+
+}  // namespace farandole

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "collectives/core/group.h"
+#include "collectives/core/types.h"
+#include "collectives/engine/request.h"
+
+namespace farandole {
+
+// What the engines of a group say to each other on the ControlChannel: every rank sends RequestLists to rank 0, which
+// answers all ranks with the same ResponseLists in the same order.
+
+// A rank wants an operation. What it says of its request, without the memory.
+struct Announcement {
+  OperationKind kind = OperationKind::kAllReduce;
+  std::string name;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  ReduceOp op = ReduceOp::kSum;
+  Rank root = 0;
+  double prescale = 1.0;
+  double postscale = 1.0;
+  uint64_t group = 0;       // the same for requests that were enqueued together; 0: alone
+  uint32_t group_size = 1;  // how many those are
+
+  friend bool operator==(const Announcement&, const Announcement&) = default;
+};
+
+struct RequestList {
+  std::vector<Announcement> requests;
+  bool leaving = false;  // this rank's last list: it has called shutdown
+  std::string failure;   // this rank cannot go on, and why; empty: it can
+
+  bool empty() const { return requests.empty() && !leaving && failure.empty(); }
+  friend bool operator==(const RequestList&, const RequestList&) = default;
+};
+
+// One operation of the group's sequence: several requests fused into one, or one that is refused.
+struct Response {
+  uint64_t sequence = 0;  // 1, 2, ...: every rank runs them in this order
+  OperationKind kind = OperationKind::kAllReduce;
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  Rank root = 0;
+  double prescale = 1.0;
+  double postscale = 1.0;
+  std::vector<std::string> names;   // more than one: fused, in this order
+  std::vector<int64_t> first_dims;  // allgather: shape[0] of every rank
+  std::string refusal;              // not empty: the ranks disagree, the request fails with this text
+
+  friend bool operator==(const Response&, const Response&) = default;
+};
+
+struct ResponseList {
+  std::vector<Response> responses;
+  // Not kOk: the group's last list. After `responses` everything else fails with this.
+  absl::StatusCode closed = absl::StatusCode::kOk;
+  std::string closed_reason;
+
+  bool empty() const { return responses.empty() && closed == absl::StatusCode::kOk; }
+  friend bool operator==(const ResponseList&, const ResponseList&) = default;
+};
+
+// A version byte and a kind, then the fields in order: integers little-endian and of fixed width, strings and lists
+// with a 32-bit length before them. Decoding takes bytes from anywhere: InvalidArgument, naming the field, for what is
+// cut short, too long, unknown or left over; it allocates no more than a small multiple of the input.
+std::string Encode(const RequestList& list);
+std::string Encode(const ResponseList& list);
+absl::StatusOr<RequestList> DecodeRequestList(absl::string_view bytes);
+absl::StatusOr<ResponseList> DecodeResponseList(absl::string_view bytes);
+
+}  // namespace farandole
