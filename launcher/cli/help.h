@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace farandole {
+
+// "usage: horovodrun -np N ..." for the command as a person calls it ("horovodrun", "farandole run").
+std::string UsageLine(absl::string_view command);
+
+// The usage line of `farandole` itself, and what it can do.
+std::string FarandoleUsageLine();
+std::string FarandoleHelp();
+
+// The version that `command` says it has: the original's name has that of the original that it follows, and ours as a
+// local part, as Python's versions do.
+std::string VersionOf(absl::string_view command);
+
+}  // namespace farandole
