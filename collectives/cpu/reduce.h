@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collectives/core/types.h"
+
+namespace farandole {
+
+// The arithmetic of reductions on plain memory. Pointers need no alignment. float16 and bfloat16 are computed in
+// float32 and rounded to nearest even once per call; integers wrap around; Min and Max of a NaN and anything is a NaN,
+// so that a bad value is seen and not lost. Pure; thread-safe.
+
+// to[i] = a[i] op b[i] for `count` elements. kAverage adds, as kSum does: DivideBy is its second half. `to` is `a`, is
+// `b`, or overlaps neither.
+void Reduce(DType dtype, ReduceOp op, const void* a, const void* b, void* to, int64_t count);
+
+// data[i] = data[i] / divisor: float types in their own precision or wider, integers in float64, truncated toward zero.
+// `divisor` > 0.
+void DivideBy(DType dtype, void* data, int64_t count, int divisor);
+
+// to[i] = from[i] * factor: float types in their own precision or wider (float32: the factor is rounded to it first),
+// integers in float64, truncated toward zero; what leaves the type's range becomes its nearest end, a NaN becomes 0.
+// `to` is `from` or does not overlap it.
+void Scale(DType dtype, const void* from, void* to, int64_t count, double factor);
+
+}  // namespace farandole

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collectives/core/communicator.h"
+#include "collectives/core/group.h"
+#include "collectives/transport/transport.h"
+
+namespace farandole {
+
+// Collectives on ordinary memory over any transport.
+//
+//   allreduce   short: everybody's tensor to everybody, ceil(log2(n)) steps, reduced in rank order at each rank;
+//               else the ring, in chunks, 2 (n-1) / n of the tensor sent by each rank
+//   allgather   short: as above; else the ring
+//   broadcast   short: a binomial tree; else a chain in chunks
+//   barrier     ceil(log2(n)) steps
+//
+// Every element of an allreduce is reduced in one place, or everywhere in one order: so all ranks get the same bytes. A
+// tensor is not copied on the way: beside it there is one chunk of memory.
+class RingCommunicator : public Communicator {
+ public:
+  struct Options {
+    // What is sent at a time, so that reducing one chunk overlaps the transfer of the next; it should stay in a core's
+    // cache.
+    int64_t chunk_bytes = int64_t{128} << 10;
+    // Collectives that bring no more bytes than this to each rank take the short way.
+    int64_t short_bytes = int64_t{16} << 10;
+  };
+
+  explicit RingCommunicator(std::unique_ptr<Transport> transport) : RingCommunicator(std::move(transport), Options()) {}
+  RingCommunicator(std::unique_ptr<Transport> transport, Options options);
+
+  Rank rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  absl::Status AllReduce(const void* input, void* output, int64_t count, DType dtype, ReduceOp op,
+                         Instant deadline) override;
+  absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<std::byte> output,
+                         absl::Span<const int64_t> bytes, Instant deadline) override;
+  absl::Status Broadcast(absl::Span<std::byte> data, Rank root, Instant deadline) override;
+  absl::Status Barrier(Instant deadline) override;
+  void Abort(absl::string_view reason) override { transport_->Abort(reason); }
+
+ private:
+  // One collective that is running.
+  struct Call {
+    uint64_t operation;
+    Instant deadline;
+  };
+  struct Tensor;
+  struct Blocks;
+
+  // Begins a collective of a kind: its number, which carries the kind, so that ranks that call different ones notice.
+  enum Kind : uint64_t { kAllReduce, kAllGather, kBroadcast, kBarrier, kKinds };
+  absl::StatusOr<Call> Begin(Kind kind, Instant deadline);
+
+  absl::Status SendRecv(const Call& call, Rank to, absl::Span<const std::byte> out, Rank from,
+                        absl::Span<std::byte> in) {
+    return transport_->SendRecv(call.operation, to, out, from, in, call.deadline);
+  }
+
+  absl::Status ShortAllReduce(const Call& call, const Tensor& tensor);
+  absl::Status RingAllReduce(const Call& call, const Tensor& tensor);
+  absl::Status RingReduceStep(const Call& call, const Tensor& tensor, int step);
+  absl::Status RingGatherStep(const Call& call, const Tensor& tensor, int step);
+  absl::Status Exchange(const Call& call, Blocks& blocks);
+  absl::Status ShortAllGather(const Call& call, absl::Span<const std::byte> input, absl::Span<std::byte> output,
+                              absl::Span<const int64_t> bytes);
+  absl::Status RingAllGather(const Call& call, absl::Span<std::byte> output, absl::Span<const int64_t> begins);
+  absl::Status TreeBroadcast(const Call& call, absl::Span<std::byte> data, Rank root);
+  absl::Status ChainBroadcast(const Call& call, absl::Span<std::byte> data, Rank root);
+
+  const std::unique_ptr<Transport> transport_;
+  const Options options_;
+  const Rank rank_;
+  const int size_;
+  uint64_t collectives_ = 0;        // begun so far
+  std::vector<std::byte> scratch_;  // a chunk that has come, or the blocks of a short collective
+};
+
+}  // namespace farandole

@@ -1,0 +1,257 @@
+#include "collectives/transport/shm/shm_transport.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "collectives/core/finish_state.h"
+#include "collectives/transport/checks.h"
+#include "collectives/transport/shm/shm_slab.h"
+#include "tools/base/clock.h"
+#include "tools/base/status_macros.h"
+
+namespace farandole {
+namespace {
+
+// Moved in one direction before the other one gets its turn: the peer works on it meanwhile.
+constexpr uint64_t kSliceBytes = 64 << 10;
+
+// How long a rank spins: about what a sleep and a wake-up cost, so that waiting costs at most twice the best choice.
+constexpr absl::Duration kSpin = absl::Microseconds(20);
+constexpr int kSpinsPerLookAtTheClock = 32;
+// With more ranks than processors spinning takes the time from whom one waits for; giving the processor away does not.
+constexpr int kYields = 4;
+
+struct FrameHeader {
+  uint64_t operation;
+  uint64_t length;
+};
+
+// One message on its way into a ring.
+class Sending {
+ public:
+  Sending(SpscRingWriter& ring, uint64_t operation, absl::Span<const std::byte> bytes)
+      : ring_(ring), operation_(operation), left_(bytes) {}
+
+  bool done() const { return header_sent_ && left_.empty(); }
+
+  // Whether anything moved.
+  bool Advance() {
+    uint64_t room = ring_.Writable();
+    if (!header_sent_) {
+      if (room < sizeof(FrameHeader)) return false;
+      const FrameHeader header{operation_, left_.size()};
+      ring_.Put(absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&header), sizeof header));
+      header_sent_ = true;
+      room -= sizeof header;
+    } else if (room == 0) {
+      return false;
+    }
+    const uint64_t slice = std::min({room, kSliceBytes, uint64_t{left_.size()}});
+    ring_.Put(left_.subspan(0, slice));
+    left_.remove_prefix(slice);
+    ring_.Publish();
+    return true;
+  }
+
+ private:
+  SpscRingWriter& ring_;
+  const uint64_t operation_;
+  absl::Span<const std::byte> left_;
+  bool header_sent_ = false;
+};
+
+// One message on its way out of a ring.
+class Receiving {
+ public:
+  Receiving(SpscRingReader& ring, const GroupSpec& spec, Rank from, uint64_t operation, absl::Span<std::byte> bytes)
+      : ring_(ring), spec_(spec), from_(from), operation_(operation), left_(bytes) {}
+
+  bool done() const { return header_received_ && left_.empty(); }
+
+  absl::StatusOr<bool> Advance() {
+    uint64_t there = ring_.Readable();
+    if (!header_received_) {
+      if (there < sizeof(FrameHeader)) return false;
+      FrameHeader header;
+      ring_.Take(absl::MakeSpan(reinterpret_cast<std::byte*>(&header), sizeof header));
+      RETURN_IF_ERROR(CheckFrame(spec_, from_, header.operation, header.length, operation_, left_.size()));
+      header_received_ = true;
+      there -= sizeof header;
+    } else if (there == 0) {
+      return false;
+    }
+    const uint64_t slice = std::min({there, kSliceBytes, uint64_t{left_.size()}});
+    ring_.Take(left_.subspan(0, slice));
+    left_.remove_prefix(slice);
+    ring_.Release();
+    return true;
+  }
+
+ private:
+  SpscRingReader& ring_;
+  const GroupSpec& spec_;
+  const Rank from_;
+  const uint64_t operation_;
+  absl::Span<std::byte> left_;
+  bool header_received_ = false;
+};
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int Processors() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+class ShmTransport : public Transport {
+ public:
+  ShmTransport(GroupSpec spec, std::unique_ptr<ShmSlab> slab)
+      : spec_(std::move(spec)),
+        slab_(std::move(slab)),
+        crowded_(spec_.size() > Processors()),
+        writers_(spec_.size()),
+        readers_(spec_.size()) {}
+
+  Rank rank() const override { return spec_.rank; }
+  int size() const override { return spec_.size(); }
+
+  absl::Status SendRecv(uint64_t operation, Rank to, absl::Span<const std::byte> out, Rank from,
+                        absl::Span<std::byte> in, Instant deadline) override {
+    RETURN_IF_ERROR(CheckPeers(spec_, to, out, from, in));
+    RETURN_IF_ERROR(finish_.CheckStart());
+    absl::optional<Sending> sending;
+    absl::optional<Receiving> receiving;
+    if (!out.empty()) sending.emplace(WriterTo(to), operation, out);
+    if (!in.empty()) receiving.emplace(ReaderFrom(from), spec_, from, operation, in);
+    Exchange exchange{to, sending, from, receiving};
+    const absl::Status status = Run(exchange, deadline);
+    return status.ok() ? status : finish_.Finish(status);
+  }
+
+  void Abort(absl::string_view reason) override {
+    finish_.Abort(reason);
+    slab_->Ring(spec_.rank);
+  }
+
+ private:
+  struct Exchange {
+    Rank to;
+    absl::optional<Sending>& sending;
+    Rank from;
+    absl::optional<Receiving>& receiving;
+
+    bool sent() const { return !sending.has_value() || sending->done(); }
+    bool received() const { return !receiving.has_value() || receiving->done(); }
+    bool done() const { return sent() && received(); }
+  };
+
+  absl::Status Run(Exchange& exchange, Instant deadline) {
+    while (!exchange.done()) {
+      ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
+      if (moved || exchange.done()) continue;
+      RETURN_IF_ERROR(Wait(exchange, deadline));
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether anything moved.
+  absl::StatusOr<bool> Advance(Exchange& exchange) {
+    if (finish_.finished()) return finish_.reason();
+    bool moved = false;
+    if (!exchange.sent() && exchange.sending->Advance()) {
+      slab_->Notify(exchange.to);
+      moved = true;
+    }
+    if (!exchange.received()) {
+      ASSIGN_OR_RETURN(const bool received, exchange.receiving->Advance());
+      if (received) {
+        slab_->Notify(exchange.from);
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  // Returns once something moved, or is worth another look.
+  absl::Status Wait(Exchange& exchange, Instant deadline) {
+    ASSIGN_OR_RETURN(bool moved, Spin(exchange));
+    if (moved) return absl::OkStatus();
+    absl::Status status;
+    slab_->Sleep(deadline, [&] {
+      const absl::StatusOr<bool> looked = LookOnceMore(exchange);
+      status = looked.status();
+      moved = looked.ok() && *looked;
+      return moved || !status.ok();
+    });
+    RETURN_IF_ERROR(status);
+    if (moved || deadline.is_infinite() || Now() < deadline) return absl::OkStatus();
+    ASSIGN_OR_RETURN(moved, Advance(exchange));
+    if (moved) return absl::OkStatus();
+    return DeadlinePassed(spec_, exchange.to, exchange.sent(), exchange.from, exchange.received());
+  }
+
+  absl::StatusOr<bool> Spin(Exchange& exchange) {
+    if (crowded_) {
+      for (int i = 0; i < kYields; ++i) {
+        ::sched_yield();
+        ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
+        if (moved) return true;
+      }
+      return false;
+    }
+    const Instant end = Now() + kSpin;
+    do {
+      for (int i = 0; i < kSpinsPerLookAtTheClock; ++i) {
+        ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
+        if (moved) return true;
+        Pause();
+      }
+    } while (Now() < end);
+    return false;
+  }
+
+  // What a peer wrote before it left is still received: so first whether it has left, then whether something is there.
+  absl::StatusOr<bool> LookOnceMore(Exchange& exchange) {
+    const bool to_left = !exchange.sent() && slab_->HasLeft(exchange.to);
+    const bool from_left = !exchange.received() && slab_->HasLeft(exchange.from);
+    ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
+    if (moved) return true;
+    if (to_left || from_left) return PeerLost(spec_, to_left ? exchange.to : exchange.from, "it has left the group");
+    return false;
+  }
+
+  SpscRingWriter& WriterTo(Rank to) {
+    if (!writers_[to].has_value()) writers_[to] = slab_->WriterTo(to);
+    return *writers_[to];
+  }
+  SpscRingReader& ReaderFrom(Rank from) {
+    if (!readers_[from].has_value()) readers_[from] = slab_->ReaderFrom(from);
+    return *readers_[from];
+  }
+
+  const GroupSpec spec_;
+  const std::unique_ptr<ShmSlab> slab_;
+  const bool crowded_;
+  std::vector<absl::optional<SpscRingWriter>> writers_;
+  std::vector<absl::optional<SpscRingReader>> readers_;
+  FinishState finish_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Transport>> CreateShmTransport(const GroupSpec& spec, SlabSource& source,
+                                                              Instant deadline) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ShmSlab> slab, ShmSlab::Open(spec, source, deadline));
+  return std::make_unique<ShmTransport>(spec, std::move(slab));
+}
+
+}  // namespace farandole

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "collectives/transport/tcp/handshake.h"
+#include "tools/base/unique_fd.h"
+
+namespace farandole {
+
+// A Handshake over a non-blocking socket, as far as it gets each time. At the connecting side it includes the wait for
+// the connection itself.
+class HandshakeIo {
+ public:
+  HandshakeIo(UniqueFd fd, Handshake handshake);
+
+  // Goes on without blocking. Returns what to poll fd() for before the next call, 0 when the handshake has succeeded.
+  // Errors: those of Handshake, and kUnavailable when the connection has ended.
+  absl::StatusOr<short> Advance();
+
+  int fd() const { return fd_.get(); }
+  const LinkClaim& claim() const { return handshake_.claim(); }
+  UniqueFd TakeFd() { return std::move(fd_); }
+
+ private:
+  UniqueFd fd_;
+  Handshake handshake_;
+  std::string output_;
+  std::string input_;  // of the next message, so far
+};
+
+}  // namespace farandole
