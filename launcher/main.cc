@@ -220,6 +220,7 @@ int Run(const LaunchRequest& request, const Plan& plan, Interrupts& interrupts) 
 
   interrupts.Attach(runtime->get(), output->get());
   const Verdict verdict = (*runtime)->Run();
+  if ((*runtime)->output_given_up()) (*output)->Abandon();  // a write that still goes on returns
   interrupts.DetachRuntime();
   runtime->reset();
   starter->reset();  // nothing of the job is left from here on
