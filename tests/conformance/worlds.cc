@@ -1,0 +1,169 @@
+#include "tests/conformance/worlds.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "collectives/transport/inproc/inproc_control_channel.h"
+#include "collectives/transport/inproc/inproc_transport.h"
+#include "collectives/transport/shm/local_slab_source.h"
+#include "collectives/transport/shm/shm_transport.h"
+#include "collectives/transport/tcp/tcp_control_channel.h"
+#include "collectives/transport/tcp/tcp_listener.h"
+#include "collectives/transport/tcp/tcp_transport.h"
+#include "tools/base/check.h"
+
+namespace farandole::testing {
+namespace {
+
+class InprocWorld : public World {
+ public:
+  explicit InprocWorld(int size) : transports_(size), channels_(size) {}
+  GroupSpec spec(Rank rank) const override { return transports_.spec(rank); }
+  std::unique_ptr<Transport> MakeTransport(Rank rank) override { return transports_.Join(rank); }
+  std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override { return channels_.Join(rank); }
+
+ private:
+  InprocTransportGroup transports_;
+  InprocControlGroup channels_;
+};
+
+GroupSpec SpecOf(int size) {
+  GroupSpec spec;
+  spec.generation = Generation(3);
+  spec.group = 1;
+  for (Rank rank = 0; rank < size; ++rank) {
+    spec.members.push_back({"a", Incarnation(1000 + rank), ""});
+  }
+  return spec;
+}
+
+class ShmWorld : public World {
+ public:
+  explicit ShmWorld(int size) : spec_(SpecOf(size)) {}
+  GroupSpec spec(Rank rank) const override {
+    GroupSpec spec = spec_;
+    spec.rank = rank;
+    return spec;
+  }
+  std::unique_ptr<Transport> MakeTransport(Rank rank) override {
+    auto transport = CreateShmTransport(spec(rank), slabs_, Eventually());
+    CHECK_OK(transport.status());
+    return *std::move(transport);
+  }
+  std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override {
+    CHECK(false) << "there is none over shared memory";
+    return nullptr;
+  }
+
+ private:
+  const GroupSpec spec_;
+  LocalSlabSource slabs_;
+};
+
+class TcpWorld : public World {
+ public:
+  explicit TcpWorld(int size) : spec_(SpecOf(size)) {
+    for (GroupMember& member : spec_.members) {
+      TcpListener::Options options;
+      options.incarnation = member.incarnation;
+      auto listener = TcpListener::Create(options);
+      CHECK_OK(listener.status());
+      (*listener)->Start("the key of the job");
+      member.host = absl::StrCat("host", listeners_.size());
+      member.endpoint = (*listener)->endpoint();
+      listeners_.push_back(*std::move(listener));
+    }
+  }
+  GroupSpec spec(Rank rank) const override {
+    GroupSpec spec = spec_;
+    spec.rank = rank;
+    return spec;
+  }
+  std::unique_ptr<Transport> MakeTransport(Rank rank) override {
+    return CreateTcpTransport(spec(rank), *listeners_[rank]);
+  }
+  std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override {
+    return CreateTcpControlChannel(spec(rank), *listeners_[rank]);
+  }
+
+ private:
+  GroupSpec spec_;
+  std::vector<std::unique_ptr<TcpListener>> listeners_;
+};
+
+// The letter that the kernel gives the thread's state; 0 if it is gone.
+char StateOf(pid_t thread) {
+  std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/stat"));
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string stat = text.str();
+  const size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? '\0' : stat[name_end + 2];
+}
+
+}  // namespace
+
+std::string Name(Means means) {
+  switch (means) {
+    case Means::kInproc:
+      return "inproc";
+    case Means::kShm:
+      return "shm";
+    case Means::kTcp:
+      return "tcp";
+  }
+  return "";
+}
+
+std::unique_ptr<World> MakeWorld(Means means, int size) {
+  switch (means) {
+    case Means::kInproc:
+      return std::make_unique<InprocWorld>(size);
+    case Means::kShm:
+      return std::make_unique<ShmWorld>(size);
+    case Means::kTcp:
+      return std::make_unique<TcpWorld>(size);
+  }
+  return nullptr;
+}
+
+void OnAllRanks(int size, const std::function<void(Rank)>& body) {
+  std::vector<std::thread> threads;
+  for (Rank rank = 0; rank < size; ++rank) threads.emplace_back(body, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
+struct BlockedThread::State {
+  std::atomic<pid_t> id{0};
+  std::thread thread;
+};
+
+BlockedThread::BlockedThread(std::function<void()> body) : state_(std::make_unique<State>()) {
+  state_->thread = std::thread([state = state_.get(), body = std::move(body)] {
+    state->id = static_cast<pid_t>(::syscall(SYS_gettid));
+    body();
+  });
+}
+
+BlockedThread::~BlockedThread() { Join(); }
+
+void BlockedThread::AwaitAsleep() const {
+  const Instant deadline = Eventually();
+  while (state_->id == 0 || StateOf(state_->id) == 'R') {
+    CHECK(Now() < deadline) << "the thread does not come to rest";
+    std::this_thread::yield();
+  }
+}
+
+void BlockedThread::Join() {
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+}  // namespace farandole::testing
