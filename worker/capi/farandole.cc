@@ -1,0 +1,181 @@
+#include "worker/capi/farandole.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/version.h"
+#include "worker/capi/arguments.h"
+#include "worker/runtime/fork_guard.h"
+#include "worker/runtime/worker_runtime.h"
+
+namespace farandole {
+namespace {
+
+thread_local std::string last_error;
+
+// The process's one worker. Never destroyed: its threads may run until the process is gone, and in a forked child there
+// are none that a destructor could join.
+WorkerRuntime& Worker() {
+  static WorkerRuntime* const worker = new WorkerRuntime([](const char* name) { return std::getenv(name); });
+  return *worker;
+}
+
+absl::Status CheckProcess() {
+  if (!InForkedChild()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this process was forked from a worker and has no part in its group; only the worker itself can use it");
+}
+
+fdl_code Report(const absl::Status& status) {
+  if (!status.ok()) last_error = std::string(status.message());
+  return static_cast<fdl_code>(status.code());
+}
+
+// Every function below: not in a forked child, then `work`, whose error becomes the thread's last one.
+template <typename Work>
+fdl_code Call(Work work) {
+  absl::Status status = CheckProcess();
+  if (status.ok()) status = work();
+  return Report(status);
+}
+
+// As Call, for functions that answer with a number: -1 is an error.
+template <typename Work>
+int32_t Ask(Work work) {
+  const absl::Status process = CheckProcess();
+  const absl::StatusOr<int32_t> answer = process.ok() ? work() : absl::StatusOr<int32_t>(process);
+  if (answer.ok()) return *answer;
+  Report(answer.status());
+  return -1;
+}
+
+int32_t AskPlace(int32_t (*pick)(const Place&)) {
+  return Ask([&]() -> absl::StatusOr<int32_t> {
+    const auto place = Worker().place();
+    if (!place.has_value()) return absl::FailedPreconditionError("not initialised: call init first");
+    return pick(*place);
+  });
+}
+
+absl::Status Begin(std::vector<Request> requests, fdl_handle* handles) {
+  if (handles == nullptr) return absl::InvalidArgumentError("there is no room for the handle: the pointer is NULL");
+  ASSIGN_OR_RETURN(const std::vector<Handle> begun, Worker().Enqueue(std::move(requests)));
+  std::copy(begun.begin(), begun.end(), handles);
+  return absl::OkStatus();
+}
+
+absl::Status Begin(absl::StatusOr<Request> request, fdl_handle* handle) {
+  RETURN_IF_ERROR(request.status());
+  std::vector<Request> requests;
+  requests.push_back(*std::move(request));
+  return Begin(std::move(requests), handle);
+}
+
+}  // namespace
+}  // namespace farandole
+
+using namespace farandole;
+
+extern "C" {
+
+int32_t fdl_abi_version(void) { return FDL_ABI_VERSION; }
+
+const char* fdl_version(void) { return kVersion; }
+
+const char* fdl_last_error(void) { return last_error.c_str(); }
+
+fdl_code fdl_init(const fdl_init_args* args) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Instant deadline, ToDeadline(args));
+    WatchForks();
+    return Worker().Init(deadline);
+  });
+}
+
+fdl_code fdl_shutdown(void) {
+  if (!InForkedChild()) Worker().Shutdown();
+  return FDL_OK;
+}
+
+int32_t fdl_is_initialized(void) { return !InForkedChild() && Worker().place().has_value() ? 1 : 0; }
+
+int32_t fdl_rank(void) {
+  return AskPlace([](const Place& place) { return place.rank; });
+}
+int32_t fdl_size(void) {
+  return AskPlace([](const Place& place) { return place.size; });
+}
+int32_t fdl_local_rank(void) {
+  return AskPlace([](const Place& place) { return place.local_rank; });
+}
+int32_t fdl_local_size(void) {
+  return AskPlace([](const Place& place) { return place.local_size; });
+}
+int32_t fdl_cross_rank(void) {
+  return AskPlace([](const Place& place) { return place.cross_rank; });
+}
+int32_t fdl_cross_size(void) {
+  return AskPlace([](const Place& place) { return place.cross_size; });
+}
+int32_t fdl_is_homogeneous(void) {
+  return AskPlace([](const Place& place) { return place.homogeneous ? 1 : 0; });
+}
+
+fdl_code fdl_allreduce(const char* name, const fdl_tensor* tensor, const fdl_reduce_args* args, fdl_handle* handle) {
+  return fdl_grouped_allreduce(&name, tensor, 1, args, handle);
+}
+
+fdl_code fdl_grouped_allreduce(const char* const* names, const fdl_tensor* tensors, int32_t count,
+                               const fdl_reduce_args* args, fdl_handle* handles) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<Request> requests, ToAllReduces(names, tensors, count, args));
+    return Begin(std::move(requests), handles);
+  });
+}
+
+fdl_code fdl_allgather(const char* name, const fdl_tensor* tensor, fdl_handle* handle) {
+  return Call([&] { return Begin(ToAllGather(name, tensor), handle); });
+}
+
+fdl_code fdl_broadcast(const char* name, const fdl_tensor* tensor, int32_t root, fdl_handle* handle) {
+  return Call([&] { return Begin(ToBroadcast(name, tensor, root), handle); });
+}
+
+fdl_code fdl_barrier(const char* name, fdl_handle* handle) {
+  return Call([&] { return Begin(ToBarrier(name), handle); });
+}
+
+int32_t fdl_poll(fdl_handle handle) {
+  return Ask([&]() -> absl::StatusOr<int32_t> {
+    ASSIGN_OR_RETURN(const bool finished, Worker().handles().Poll(handle));
+    return finished ? 1 : 0;
+  });
+}
+
+fdl_code fdl_wait(fdl_handle handle, double timeout_seconds) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Instant deadline, ToDeadline(timeout_seconds));
+    return Worker().handles().Wait(handle, deadline);
+  });
+}
+
+fdl_code fdl_gathered(fdl_handle handle, const void** data, int64_t* bytes, const int64_t** first_dims) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Result* result, Worker().handles().ResultOf(handle));
+    if (data != nullptr) *data = result->gathered.data();
+    if (bytes != nullptr) *bytes = static_cast<int64_t>(result->gathered.size());
+    if (first_dims != nullptr) *first_dims = result->first_dims.data();
+    return absl::OkStatus();
+  });
+}
+
+fdl_code fdl_release(fdl_handle handle) {
+  return Call([&] { return Worker().handles().Release(handle); });
+}
+
+}  // extern "C"

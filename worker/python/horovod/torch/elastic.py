@@ -1,0 +1,3 @@
+"""See farandole.torch.elastic."""
+
+from farandole.torch.elastic import ElasticSampler, ObjectState, State, TorchState, run  # noqa: F401

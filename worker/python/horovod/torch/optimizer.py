@@ -1,0 +1,3 @@
+"""See farandole.torch.optimizer."""
+
+from farandole.torch.optimizer import DistributedOptimizer  # noqa: F401

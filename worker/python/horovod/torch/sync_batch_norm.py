@@ -1,0 +1,3 @@
+"""See farandole.torch."""
+
+from farandole.torch import SyncBatchNorm  # noqa: F401

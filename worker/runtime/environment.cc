@@ -1,0 +1,113 @@
+#include "worker/runtime/environment.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "tools/base/status_macros.h"
+
+namespace farandole {
+namespace {
+
+// The variables as absl wants them: empty when unset.
+class Variables {
+ public:
+  explicit Variables(const std::function<const char*(const char*)>& lookup) : lookup_(lookup) {}
+  absl::string_view Get(const char* name) const { return absl::NullSafeStringView(lookup_(name)); }
+
+ private:
+  const std::function<const char*(const char*)>& lookup_;
+};
+
+absl::Status Meaningless(absl::string_view name, absl::string_view value, absl::string_view wanted) {
+  return absl::InvalidArgumentError(absl::StrCat("environment variable ", name, " is \"", value, "\": ", wanted));
+}
+
+absl::Status ReadFusionThreshold(const Variables& variables, int64_t* bytes) {
+  constexpr char kName[] = "HOROVOD_FUSION_THRESHOLD";
+  const absl::string_view value = variables.Get(kName);
+  if (value.empty()) return absl::OkStatus();
+  if (!absl::SimpleAtoi(value, bytes) || *bytes < 0) {
+    return Meaningless(kName, value, "it must be a number of bytes, 0 for no fusion");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadStallWarning(const Variables& variables, absl::Duration* warning) {
+  constexpr char kTime[] = "HOROVOD_STALL_CHECK_TIME_SECONDS";
+  constexpr char kDisable[] = "HOROVOD_STALL_CHECK_DISABLE";
+  double seconds = 0;
+  if (const absl::string_view value = variables.Get(kTime); !value.empty()) {
+    if (!absl::SimpleAtod(value, &seconds) || !std::isfinite(seconds) || seconds <= 0) {
+      return Meaningless(kTime, value, "it must be a number of seconds above 0");
+    }
+    *warning = absl::Seconds(seconds);
+  }
+  if (const absl::string_view value = variables.Get(kDisable); !value.empty()) {
+    int64_t disable = 0;
+    if (!absl::SimpleAtoi(value, &disable)) return Meaningless(kDisable, value, "it must be 0 or 1");
+    if (disable > 0) *warning = absl::InfiniteDuration();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTransport(const Variables& variables, TransportChoice* choice) {
+  constexpr char kName[] = "FARANDOLE_TRANSPORT";
+  const absl::string_view value = variables.Get(kName);
+  if (value.empty() || value == "auto") {
+    *choice = TransportChoice::kAuto;
+  } else if (value == "shm") {
+    *choice = TransportChoice::kShm;
+  } else if (value == "tcp") {
+    *choice = TransportChoice::kTcp;
+  } else {
+    return Meaningless(kName, value, "it must be auto, shm or tcp");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadIncarnation(const Variables& variables, Incarnation* incarnation) {
+  constexpr char kName[] = "FARANDOLE_WORKER";
+  const absl::string_view value = variables.Get(kName);
+  uint64_t number = 0;
+  if (value.size() != 16 || !absl::SimpleHexAtoi(value, &number) || number == 0) {
+    return Meaningless(kName, value,
+                       "beside FARANDOLE_AGENT it must be 16 hexadecimal digits; both are set by farandole run for the "
+                       "processes that it starts, and are not to be set or removed by hand");
+  }
+  *incarnation = Incarnation(number);
+  return absl::OkStatus();
+}
+
+// A launcher that is not ours has started several processes, each of which is about to train alone.
+std::string ForeignLauncher(const Variables& variables) {
+  for (const auto& [name, launcher] : {std::pair{"OMPI_COMM_WORLD_SIZE", "mpirun"}, {"PMI_SIZE", "mpiexec or srun"}}) {
+    int64_t size = 0;
+    if (absl::SimpleAtoi(variables.Get(name), &size) && size > 1) return launcher;
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerEnvironment> ReadWorkerEnvironment(const std::function<const char*(const char*)>& lookup) {
+  const Variables variables(lookup);
+  WorkerEnvironment environment;
+  RETURN_IF_ERROR(ReadFusionThreshold(variables, &environment.engine.fusion_threshold_bytes));
+  RETURN_IF_ERROR(ReadStallWarning(variables, &environment.engine.stall_warning));
+  RETURN_IF_ERROR(ReadTransport(variables, &environment.transport));
+  if (const absl::string_view value = variables.Get("FARANDOLE_DATA_ADDRESS"); !value.empty()) {
+    environment.data_address = std::string(value);
+  }
+  environment.agent = std::string(variables.Get("FARANDOLE_AGENT"));
+  if (environment.agent.empty()) {
+    environment.foreign_launcher = ForeignLauncher(variables);
+    return environment;
+  }
+  RETURN_IF_ERROR(ReadIncarnation(variables, &environment.incarnation));
+  return environment;
+}
+
+}  // namespace farandole
