@@ -39,7 +39,7 @@ run_bazel() {
   local command=$1
   shift
   (
-    cd "$root"
+    cd "$root" || exit
     exec 9>&-
     if [[ -t 2 ]]; then exec bazel "$command" --noshow_loading_progress --curses=yes --color=yes "$@"; fi
     { bazel "$command" --noshow_loading_progress --curses=no --color=no --show_progress_rate_limit=30 "$@" 2>&1 >&3 |

@@ -8,12 +8,19 @@
 #include "collectives/engine/mismatch.h"
 
 namespace farandole {
+namespace {
+
+// Between two lines about one name, however short the limit is.
+constexpr absl::Duration kGapMin = absl::Seconds(1);
+
+}  // namespace
 
 Coordinator::Coordinator(CoordinatorConfig config, GroupSpec spec) : config_(config), spec_(std::move(spec)) {}
 
 void Coordinator::Add(Instant now, Rank from, RequestList list) {
   if (closed()) return;
   for (Announcement& announcement : list.requests) Announce(now, from, std::move(announcement));
+  ReleaseGroups();
   if (!list.failure.empty()) {
     Close(absl::StatusCode::kUnavailable, absl::StrCat(Describe(spec_, from), " cannot go on: ", list.failure));
   } else if (list.leaving) {
@@ -34,51 +41,117 @@ void Coordinator::Close(absl::StatusCode code, std::string reason) {
 }
 
 void Coordinator::Announce(Instant now, Rank from, Announcement announcement) {
-  const auto [it, is_new] = waiting_.try_emplace(announcement.name);
-  Entry& entry = it->second;
+  const auto [it, is_new] = uses_.try_emplace(announcement.name);
+  Use& use = it->second;
   if (is_new) {
-    entry.asked.resize(spec_.size());
-    entry.has.resize(spec_.size(), false);
-    entry.since = now;
-    entry.next_warning = now + config_.stall_warning;
+    use.asked.resize(spec_.size(), false);
+    WaitsSince(now, use);
+  } else if (use.asked[from]) {
+    return AskAgain(now, from, std::move(announcement), use);
   }
-  if (entry.has[from]) {
-    Close(absl::StatusCode::kInternal,
-          absl::StrCat(Describe(spec_, from), " asked twice for ", announcement.name, " before it was answered"));
-    return;
+  use.asked[from] = true;
+  ++use.count;
+  if (!use.refusal.empty()) {
+    Tell(use, {from});
+  } else {
+    if (from == 0 && announcement.group != 0) {
+      use.group = announcement.group;
+      ++groups_[use.group].unsettled;
+    }
+    if (is_new) use.first = announcement;
+    Judge(from, announcement, use);
   }
-  entry.has[from] = true;
-  entry.asked[from] = std::move(announcement);
-  if (++entry.count < spec_.size()) return;
-  Entry complete = std::move(entry);
-  waiting_.erase(it);
-  Complete(std::move(complete));
+  if (use.count == spec_.size()) End(it);
 }
 
-void Coordinator::Complete(Entry entry) {
-  Announcement& first = entry.asked[0];
-  const std::string refusal = FindMismatch(spec_, entry.asked);
-  if (refusal.empty() && first.kind == OperationKind::kAllGather) {
-    std::vector<int64_t>& dims = first_dims_[first.name];
-    for (const Announcement& asked : entry.asked) dims.push_back(asked.shape[0]);
+void Coordinator::AskAgain(Instant now, Rank from, Announcement announcement, Use& use) {
+  const bool waits = use.refusal.empty() || std::any_of(use.next.begin(), use.next.end(),
+                                                        [from](const auto& next) { return next.first == from; });
+  if (waits) {
+    return Close(absl::StatusCode::kInternal, absl::StrCat(Describe(spec_, from), " asked twice for ",
+                                                           announcement.name, " before it was answered"));
   }
-  if (!refusal.empty()) {
-    Response response;
-    response.names.push_back(first.name);
-    response.kind = first.kind;
-    response.refusal = refusal;
-    refused_.push_back(std::move(response));
+  if (use.next.empty()) WaitsSince(now, use);
+  // Its group has to wait for it from now on, as it does for any other member.
+  if (from == 0 && announcement.group != 0) ++groups_[announcement.group].unsettled;
+  use.next.emplace_back(from, std::move(announcement));
+}
+
+void Coordinator::Judge(Rank from, const Announcement& announcement, Use& use) {
+  if (!Agree(use.first, announcement)) {
+    std::vector<Rank> agreed;
+    for (Rank rank = 0; rank < spec_.size(); ++rank) {
+      if (use.asked[rank] && rank != from) agreed.push_back(rank);
+    }
+    return Refuse(Disagreement(spec_, use.first, agreed, announcement, from), use);
   }
-  if (first.group == 0) {
-    if (refusal.empty()) ready_.push_back({std::move(first)});
-    return;
+  if (std::string mistake = Mistake(spec_, announcement, from); !mistake.empty()) {
+    return Refuse(std::move(mistake), use);
   }
-  Group& group = groups_.try_emplace(first.group, Group{first.group_size, {}}).first->second;
-  const uint64_t id = first.group;
-  if (refusal.empty()) group.ready.push_back(std::move(first));
-  if (--group.waiting > 0) return;
-  if (!group.ready.empty()) ready_.push_back(std::move(group.ready));
-  groups_.erase(id);
+  if (announcement.kind != OperationKind::kAllGather) return;
+  use.first_dims.resize(spec_.size(), 0);
+  use.first_dims[from] = announcement.shape[0];
+  if (use.count < spec_.size()) return;
+  if (std::string text = TooLargeToGather(announcement, use.first_dims); !text.empty()) Refuse(std::move(text), use);
+}
+
+void Coordinator::Refuse(std::string text, Use& use) {
+  use.refusal = std::move(text);
+  Settle(use);
+  std::vector<int64_t> ranks;
+  for (Rank rank = 0; rank < spec_.size(); ++rank) {
+    if (use.asked[rank]) ranks.push_back(rank);
+  }
+  Tell(use, std::move(ranks));
+}
+
+void Coordinator::Tell(const Use& use, std::vector<int64_t> ranks) {
+  Response response;
+  response.kind = use.first.kind;
+  response.names.push_back(use.first.name);
+  response.refusal = use.refusal;
+  response.refused = std::move(ranks);
+  refused_.push_back(std::move(response));
+}
+
+// Every rank has asked.
+void Coordinator::End(Uses::iterator it) {
+  Use use = std::move(it->second);
+  uses_.erase(it);
+  if (use.refusal.empty()) {
+    if (use.first.kind == OperationKind::kAllGather) first_dims_[use.first.name] = std::move(use.first_dims);
+    const uint64_t group = use.group;
+    Settle(use);
+    if (group == 0) {
+      ready_.push_back({std::move(use.first)});
+    } else {
+      groups_[group].ready.push_back(std::move(use.first));
+    }
+  }
+  if (uses_.empty()) next_stall_ = Instant::Infinite();
+  for (auto& [rank, announcement] : use.next) {
+    if (rank == 0 && announcement.group != 0) {
+      // Announce counts it again, unless it is refused at once.
+      --groups_[announcement.group].unsettled;
+      settled_groups_.push_back(announcement.group);
+    }
+    Announce(use.since, rank, std::move(announcement));
+  }
+}
+
+void Coordinator::Settle(Use& use) {
+  if (use.group == 0) return;
+  --groups_[use.group].unsettled;
+  settled_groups_.push_back(std::exchange(use.group, 0));
+}
+
+void Coordinator::ReleaseGroups() {
+  for (const uint64_t id : std::exchange(settled_groups_, {})) {
+    const auto it = groups_.find(id);
+    if (it == groups_.end() || it->second.unsettled > 0) continue;
+    if (!it->second.ready.empty()) ready_.push_back(std::move(it->second.ready));
+    groups_.erase(it);
+  }
 }
 
 ResponseList Coordinator::Take() {
@@ -102,19 +175,21 @@ ResponseList Coordinator::Take() {
   return list;
 }
 
-Instant Coordinator::NextDeadline() const {
-  Instant next = Instant::Infinite();
-  if (closed() || spec_.size() == 1) return next;
-  for (const auto& [name, entry] : waiting_) next = std::min(next, entry.next_warning);
-  return next;
+void Coordinator::WaitsSince(Instant now, Use& use) {
+  use.since = now;
+  use.next_warning = now + config_.stall_warning;
+  next_stall_ = std::min(next_stall_, use.next_warning);
 }
 
-std::string Coordinator::MissingRanks(const Entry& entry) const {
+Instant Coordinator::NextDeadline() const { return closed() || uses_.empty() ? Instant::Infinite() : next_stall_; }
+
+std::string Coordinator::MissingRanks(const Use& use) const {
+  constexpr size_t kNamedMax = 8;
   std::vector<std::string> missing;
-  for (Rank rank = 0; rank < spec_.size() && missing.size() < 8; ++rank) {
-    if (!entry.has[rank]) missing.push_back(Describe(spec_, rank));
+  for (Rank rank = 0; rank < spec_.size() && missing.size() < kNamedMax; ++rank) {
+    if (!use.asked[rank]) missing.push_back(Describe(spec_, rank));
   }
-  const int others = spec_.size() - entry.count - static_cast<int>(missing.size());
+  const int others = spec_.size() - use.count - static_cast<int>(missing.size());
   return absl::StrCat(absl::StrJoin(missing, ", "), others > 0 ? absl::StrCat(" and ", others, " more") : "");
 }
 
@@ -126,14 +201,18 @@ std::vector<std::string> Coordinator::Stalls(Instant now) {
     Instant since = Instant::Infinite();
   };
   std::map<std::string, Stall> stalls;
+  next_stall_ = Instant::Infinite();
   if (closed()) return {};
-  for (auto& [name, entry] : waiting_) {
-    if (now < entry.next_warning) continue;
-    Stall& stall = stalls[MissingRanks(entry)];
-    if (entry.since < stall.since) stall.first = name;
-    stall.since = std::min(stall.since, entry.since);
-    ++stall.names;
-    entry.next_warning = now + (now - entry.since);
+  for (auto& [name, use] : uses_) {
+    if (!use.refusal.empty() && use.next.empty()) continue;  // all who asked have been told: nobody waits
+    if (now >= use.next_warning) {
+      Stall& stall = stalls[MissingRanks(use)];
+      if (use.since < stall.since) stall.first = name;
+      stall.since = std::min(stall.since, use.since);
+      ++stall.names;
+      use.next_warning = now + std::max(now - use.since, kGapMin);
+    }
+    next_stall_ = std::min(next_stall_, use.next_warning);
   }
   std::vector<std::string> lines;
   for (const auto& [missing, stall] : stalls) {

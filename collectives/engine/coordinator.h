@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -21,9 +22,16 @@ struct CoordinatorConfig {
 // Rank 0's part of the negotiation: hears what every rank asks for and puts what all have asked for into one sequence.
 // Pure.
 //
-// A name is ready when every rank has announced it, requests of one grouped call when all of its names are. If the
-// announcements disagree, the name is refused, with one text for every rank, as soon as all ranks have announced it, so
-// that every rank hears of it exactly once and the name starts clean afterwards.
+// One use of a name is one request of every rank, the k-th of each:
+//
+//   OPEN --all ranks ask alike-----> ready (its group, if any, waits for its other members), over
+//   OPEN --a rank asks otherwise---> REFUSED: all who have asked are told, at once
+//   REFUSED --a further rank asks--> it is told the same, whatever it asks; when the last has been told: over
+//
+// So every rank hears of a refused use exactly once, with one text. A rank that has been told may use the name again;
+// that next use begins when the refused one is over, so no rank can take one use for the other.
+//
+// The whole:
 //
 //   OPEN --a rank leaves, fails or is lost--> CLOSED     the last ResponseList says why; nothing comes after it
 //
@@ -32,53 +40,73 @@ class Coordinator {
  public:
   Coordinator(CoordinatorConfig config, GroupSpec spec);
 
-  // Rank `from` says `list`. A rank that announces a name twice before it was answered closes the group (it is broken).
+  // Rank `from` says `list`; requests that were enqueued together are in one list. A rank that announces a name twice
+  // before it was answered closes the group (it is broken).
   void Add(Instant now, Rank from, RequestList list);
 
   // The link to `rank` has ended without its leaving.
   void Lost(Rank rank, const std::string& how);
+
+  // Whether Take() has something to say.
+  bool has_news() const { return !ready_.empty() || !refused_.empty() || (closed() && !closing_taken_); }
 
   // What has become ready since the last call, fused and numbered; empty when nothing has.
   ResponseList Take();
 
   bool closed() const { return closed_ != absl::StatusCode::kOk; }
 
-  // When Stalls() could have something new to say.
+  // When Stalls() could have something new to say; infinite when nobody waits.
   Instant NextDeadline() const;
 
-  // A line for each name that has waited longer than the limit: which ranks are missing. Said again after twice the
+  // What has waited longer than the limit, a line for all names that miss the same ranks. Said again after twice the
   // time.
   std::vector<std::string> Stalls(Instant now);
 
  private:
-  struct Entry {
-    std::vector<Announcement> asked;  // by rank; meaningful where `has` is set
-    std::vector<bool> has;
-    int count = 0;
-    Instant since;
+  struct Use {
+    Announcement first;                               // all who ask while it is open ask alike
+    std::vector<bool> asked;                          // by rank
+    int count = 0;                                    // of those
+    std::vector<int64_t> first_dims;                  // allgather, by rank
+    uint64_t group = 0;                               // in which rank 0 asks for it, while its group has to wait for it
+    std::string refusal;                              // not empty: REFUSED
+    std::vector<std::pair<Rank, Announcement>> next;  // REFUSED: what ranks that have been told ask for
+    Instant since;                                    // when somebody began to wait
     Instant next_warning;
   };
+  using Uses = std::map<std::string, Use>;
+
+  // Rank 0's requests decide which belong together: all ranks' agree with them, or they are refused.
   struct Group {
-    uint32_t waiting = 0;  // names not yet ready
+    int unsettled = 0;  // members of which it is not known yet whether they are ready or refused
     FusionUnit ready;
   };
 
   void Announce(Instant now, Rank from, Announcement announcement);
-  void Complete(Entry entry);
+  void AskAgain(Instant now, Rank from, Announcement announcement, Use& use);
+  void Judge(Rank from, const Announcement& announcement, Use& use);
+  void Refuse(std::string text, Use& use);
+  void Tell(const Use& use, std::vector<int64_t> ranks);
+  void End(Uses::iterator it);
+  void Settle(Use& use);
+  void ReleaseGroups();
+  void WaitsSince(Instant now, Use& use);
   void Close(absl::StatusCode code, std::string reason);
-  std::string MissingRanks(const Entry& entry) const;
+  std::string MissingRanks(const Use& use) const;
 
   const CoordinatorConfig config_;
   const GroupSpec spec_;
-  std::map<std::string, Entry> waiting_;
+  Uses uses_;
   std::map<uint64_t, Group> groups_;
+  std::vector<uint64_t> settled_groups_;  // of which a member was settled by this list, in order
   std::vector<FusionUnit> ready_;
+  std::map<std::string, std::vector<int64_t>> first_dims_;  // of ready allgathers
   std::vector<Response> refused_;
   uint64_t next_sequence_ = 1;
+  Instant next_stall_ = Instant::Infinite();  // not after the earliest next_warning
   absl::StatusCode closed_ = absl::StatusCode::kOk;
   std::string closed_reason_;
   bool closing_taken_ = false;
-  std::map<std::string, std::vector<int64_t>> first_dims_;  // of ready allgathers
 };
 
 }  // namespace farandole

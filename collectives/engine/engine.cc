@@ -45,7 +45,8 @@ class EngineImpl final : public Engine {
         communicator_(std::move(communicator)),
         channel_(std::move(channel)),
         executor_(communicator_.get(), &pending_, config.data_timeout,
-                  [this](absl::Status status) { negotiation_.Fail(std::string(status.message())); }),
+                  {[this](absl::Status status) { negotiation_.Fail(std::string(status.message())); },
+                   [this] { channel_->Wake(); }}),
         negotiation_({config.fusion_threshold_bytes, config.stall_warning}, std::move(spec), channel_.get(), &pending_,
                      &executor_, communicator_.get()),
         thread_([this] { negotiation_.Run(); }) {}

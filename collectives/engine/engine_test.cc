@@ -325,9 +325,8 @@ TEST(Engine, WhatWasSequencedBeforeAShutdownIsStillRun) {
     World world(2);
     std::vector<std::vector<double>> values(2, std::vector<double>(10000, 1));
     std::vector<Outcome> outcomes(2);
-    world.EveryRank([&](Rank rank) {
-      EXPECT_OK(world[rank].Enqueue({SumOf("x", values[rank])}, {outcomes[rank].done()}));
-    });
+    world.EveryRank(
+        [&](Rank rank) { EXPECT_OK(world[rank].Enqueue({SumOf("x", values[rank])}, {outcomes[rank].done()})); });
     world.Shutdown();
     // Sequenced or not, both ranks see the same.
     const absl::Status first = outcomes[0].Wait(), second = outcomes[1].Wait();

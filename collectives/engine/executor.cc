@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,14 +27,17 @@ absl::Status AsGroupError(const absl::Status& status) {
   return absl::UnavailableError(status.message());
 }
 
+absl::Status NoMemory(int64_t bytes) {
+  return absl::ResourceExhaustedError(absl::StrCat("there is no memory for the ", bytes, " bytes of an operation"));
+}
+
 }  // namespace
 
-Executor::Executor(Communicator* communicator, PendingTable* pending, absl::Duration data_timeout,
-                   std::function<void(absl::Status)> broken)
+Executor::Executor(Communicator* communicator, PendingTable* pending, absl::Duration data_timeout, Events events)
     : communicator_(communicator),
       pending_(pending),
       data_timeout_(data_timeout),
-      on_broken_(std::move(broken)),
+      events_(std::move(events)),
       thread_([this] { Loop(); }) {}
 
 Executor::~Executor() { thread_.join(); }
@@ -42,6 +46,22 @@ void Executor::Run(Operation operation) {
   MutexLock lock(&mutex_);
   queue_.push_back(std::move(operation));
   changed_.NotifyAll();
+}
+
+bool Executor::HasRoom() {
+  MutexLock lock(&mutex_);
+  if (!HasRoomLocked()) room_wanted_ = true;
+  return HasRoomLocked();
+}
+
+void Executor::TellOfRoom() {
+  {
+    MutexLock lock(&mutex_);
+    runs_ = false;
+    if (!room_wanted_ || !HasRoomLocked()) return;
+    room_wanted_ = false;
+  }
+  events_.room();
 }
 
 void Executor::Finish(absl::Status status) {
@@ -75,8 +95,10 @@ void Executor::Loop() {
       }
       next = std::move(queue_.front());
       queue_.pop_front();
+      runs_ = true;
     }
     RunOne(*std::move(next));
+    TellOfRoom();
   }
   for (Pending& left : pending_->Close(finish)) left.done(finish, Result());
   MutexLock lock(&mutex_);
@@ -86,14 +108,12 @@ void Executor::Loop() {
 
 void Executor::RunOne(Operation operation) {
   std::vector<Result> results(operation.requests.size());
-  absl::Status status = broken_;
-  if (!operation.response.refusal.empty()) {
-    status = absl::FailedPreconditionError(operation.response.refusal);
-  } else if (broken_.ok()) {
+  absl::Status status = operation.error.ok() ? broken_ : operation.error;
+  if (status.ok()) {
     status = Collective(operation, results);
     if (!status.ok()) {
       broken_ = status = AsGroupError(status);
-      on_broken_(broken_);
+      events_.broken(broken_);
     }
   }
   for (size_t i = 0; i < operation.requests.size(); ++i) {
@@ -104,10 +124,12 @@ void Executor::RunOne(Operation operation) {
 
 Instant Executor::Deadline() const { return Now() + data_timeout_; }
 
-std::byte* Executor::Buffer(int64_t bytes) {
+absl::StatusOr<std::byte*> Executor::Buffer(int64_t bytes) {
   if (bytes > buffer_bytes_) {
     buffer_.reset();
-    buffer_.reset(new std::byte[bytes]);
+    buffer_bytes_ = 0;
+    buffer_.reset(new (std::nothrow) std::byte[bytes]);
+    if (buffer_ == nullptr) return NoMemory(bytes);
     buffer_bytes_ = bytes;
   }
   return buffer_.get();
@@ -131,7 +153,7 @@ absl::Status Executor::AllReduce(Operation& operation) {
   const Response& how = operation.response;
   int64_t bytes = 0;
   for (const Pending& pending : operation.requests) bytes += Bytes(pending.request);
-  std::byte* const buffer = Buffer(bytes);
+  ASSIGN_OR_RETURN(std::byte* const buffer, Buffer(bytes));
   const int64_t count = bytes / SizeOf(how.dtype);
   std::byte* at = buffer;
   for (const Pending& pending : operation.requests) {
@@ -163,13 +185,14 @@ absl::Status Executor::AllGather(Operation& operation, Result& result) {
   int64_t row_bytes = SizeOf(request.dtype);
   for (size_t i = 1; i < request.shape.size(); ++i) row_bytes *= request.shape[i];
   std::vector<int64_t> bytes;
-  int64_t total = 0;
-  for (const int64_t dim : dims) {
-    bytes.push_back(dim * row_bytes);
-    total += bytes.back();
-  }
+  for (const int64_t dim : dims) bytes.push_back(dim * row_bytes);
+  const int64_t total = GatheredBytes(request.shape, request.dtype, dims).value_or(0);
   result.first_dims = dims;
-  result.gathered.resize(total);
+  try {
+    result.gathered.resize(total);
+  } catch (const std::bad_alloc&) {
+    return NoMemory(total);
+  }
   const auto* const input = static_cast<const std::byte*>(request.input);
   return communicator_->AllGather(absl::MakeConstSpan(input, Bytes(request)), absl::MakeSpan(result.gathered), bytes,
                                   Deadline());
@@ -178,7 +201,7 @@ absl::Status Executor::AllGather(Operation& operation, Result& result) {
 absl::Status Executor::Broadcast(Operation& operation) {
   const Request& request = operation.requests[0].request;
   const int64_t bytes = Bytes(request);
-  std::byte* const buffer = Buffer(bytes);
+  ASSIGN_OR_RETURN(std::byte* const buffer, Buffer(bytes));
   if (communicator_->rank() == request.root) Copy(buffer, request.input, bytes);
   RETURN_IF_ERROR(communicator_->Broadcast(absl::MakeSpan(buffer, bytes), request.root, Deadline()));
   Copy(request.output, buffer, bytes);

@@ -9,10 +9,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "collectives/core/communicator.h"
 #include "collectives/engine/pending_table.h"
+#include "collectives/engine/request.h"
 #include "collectives/engine/wire.h"
+#include "tools/base/instant.h"
 #include "tools/base/mutex.h"
 
 namespace farandole {
@@ -21,6 +24,7 @@ namespace farandole {
 struct Operation {
   Response response;
   std::vector<Pending> requests;
+  absl::Status error;  // not OK: it does not run, its requests fail with this
 };
 
 // Moves data: one thread that runs operations in the order of the sequence and completes their requests.
@@ -31,14 +35,24 @@ struct Operation {
 // Thread-safe, but for the destructor.
 class Executor {
  public:
-  // `broken` is called once, on the executor's thread, when a collective fails: nothing runs after that, everything
-  // given to Run fails with the same status. `pending` and `communicator` outlive the executor.
-  Executor(Communicator* communicator, PendingTable* pending, absl::Duration data_timeout,
-           std::function<void(absl::Status)> broken);
+  // Both are called on the executor's thread.
+  struct Events {
+    // Once, when a collective fails: nothing runs after that, everything given to Run fails with the same status.
+    std::function<void(absl::Status)> broken;
+    // HasRoom() has said no, and would say yes.
+    std::function<void()> room;
+  };
+
+  // `pending` and `communicator` outlive the executor.
+  Executor(Communicator* communicator, PendingTable* pending, absl::Duration data_timeout, Events events);
   // Waits for Finish's end.
   ~Executor();
 
   void Run(Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether more would be of use: at most one operation runs or waits. Who gives no more than that loses no time, and
+  // what becomes ready meanwhile can be fused. After a no, `room` is called.
+  bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // After everything given to Run: closes `pending` with `status`, fails what is left there, and ends the thread. Only
   // the first call counts.
@@ -54,13 +68,15 @@ class Executor {
   absl::Status AllReduce(Operation& operation);
   absl::Status AllGather(Operation& operation, Result& result);
   absl::Status Broadcast(Operation& operation);
-  std::byte* Buffer(int64_t bytes);
+  void TellOfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.size() + (runs_ ? 1 : 0) <= 1; }
+  absl::StatusOr<std::byte*> Buffer(int64_t bytes);
   Instant Deadline() const;
 
   Communicator* const communicator_;
   PendingTable* const pending_;
   const absl::Duration data_timeout_;
-  const std::function<void(absl::Status)> on_broken_;
+  const Events events_;
 
   // The thread's.
   absl::Status broken_;
@@ -70,6 +86,8 @@ class Executor {
   Mutex mutex_;
   CondVar changed_;
   std::deque<Operation> queue_ ABSL_GUARDED_BY(mutex_);
+  bool runs_ ABSL_GUARDED_BY(mutex_) = false;
+  bool room_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status finish_ ABSL_GUARDED_BY(mutex_);  // not OK: Finish was called
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -1,5 +1,6 @@
 #include "collectives/engine/fusion.h"
 
+#include <limits>
 #include <utility>
 
 namespace farandole {
@@ -25,6 +26,11 @@ Response ResponseFor(const Announcement& asked) {
   return response;
 }
 
+int64_t Sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+
 // A unit's requests that run together, in the place of the first of them.
 struct Part {
   const Announcement* first = nullptr;
@@ -41,7 +47,7 @@ std::vector<Part> PartsOf(const std::vector<FusionUnit>& ready) {
       while (i < parts.size() && !RunTogether(*parts[i].first, asked)) ++i;
       if (i == parts.size()) parts.push_back(Part{&asked, {}, 0});
       parts[i].requests.push_back(&asked);
-      parts[i].bytes += Bytes(asked);
+      parts[i].bytes = Sum(parts[i].bytes, Bytes(asked));
     }
   }
   return parts;
@@ -57,12 +63,13 @@ std::vector<Response> Fuse(const std::vector<FusionUnit>& ready, int64_t thresho
     if (taken[i]) continue;
     Response response = ResponseFor(*parts[i].first);
     int64_t bytes = 0;
-    for (size_t j = i; j < parts.size(); ++j) {
+    const size_t end = threshold_bytes > 0 ? parts.size() : i + 1;
+    for (size_t j = i; j < end; ++j) {
       if (taken[j]) continue;
-      if (j != i && (!RunTogether(*parts[i].first, *parts[j].first) || bytes + parts[j].bytes > threshold_bytes))
-        continue;
+      const int64_t with = Sum(bytes, parts[j].bytes);
+      if (j != i && (with > threshold_bytes || !RunTogether(*parts[i].first, *parts[j].first))) continue;
       taken[j] = true;
-      bytes += parts[j].bytes;
+      bytes = with;
       for (const Announcement* asked : parts[j].requests) response.names.push_back(asked->name);
     }
     responses.push_back(std::move(response));

@@ -1,6 +1,7 @@
 #include "collectives/engine/mismatch.h"
 
-#include <functional>
+#include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -8,95 +9,107 @@
 namespace farandole {
 namespace {
 
+// In the order in which the original checks.
+enum class Difference { kNone, kType, kKind, kShape, kScale, kReduction, kRoot, kGroup };
+
+// A NaN is the same factor as another NaN.
+bool SameFactor(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+bool SameShape(const Announcement& a, const Announcement& b) {
+  if (a.kind == OperationKind::kBarrier) return true;
+  if (a.kind != OperationKind::kAllGather) return a.shape == b.shape;
+  if (a.shape.size() != b.shape.size()) return false;
+  return a.shape.empty() || std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1);
+}
+
+bool HasData(const Announcement& asked) { return asked.kind != OperationKind::kBarrier; }
+
+Difference Compare(const Announcement& a, const Announcement& b) {
+  if (HasData(a) && HasData(b) && a.dtype != b.dtype) return Difference::kType;
+  if (a.kind != b.kind) return Difference::kKind;
+  if (!SameShape(a, b)) return Difference::kShape;
+  if (a.kind == OperationKind::kAllReduce) {
+    if (!SameFactor(a.prescale, b.prescale) || !SameFactor(a.postscale, b.postscale)) return Difference::kScale;
+    if (a.op != b.op) return Difference::kReduction;
+  }
+  if (a.kind == OperationKind::kBroadcast && a.root != b.root) return Difference::kRoot;
+  if (a.group != b.group || a.group_size != b.group_size) return Difference::kGroup;
+  return Difference::kNone;
+}
+
+// The first words are the original's; scripts look for them.
+std::string Words(Difference difference, OperationKind kind) {
+  switch (difference) {
+    case Difference::kNone:
+      return "";
+    case Difference::kType:
+      return "Mismatched data types";
+    case Difference::kKind:
+      return "Mismatched operations";
+    case Difference::kShape:
+      return absl::StrCat("Mismatched ", Name(kind), " tensor shapes");
+    case Difference::kScale:
+      return "Mismatched prescale and/or postscale factors";
+    case Difference::kReduction:
+      return "Mismatched reduction operation";
+    case Difference::kRoot:
+      return "Mismatched BROADCAST root ranks";
+    case Difference::kGroup:
+      return "Mismatched groups";
+  }
+  return "";
+}
+
 // "ALLREDUCE of float32 [3] (average)".
 std::string Description(const Announcement& asked) {
-  if (asked.kind == OperationKind::kBarrier) return std::string(Name(asked.kind));
+  if (!HasData(asked)) return std::string(Name(asked.kind));
   std::string text = absl::StrCat(Name(asked.kind), " of ", Name(asked.dtype), " ", ShapeText(asked.shape));
-  if (asked.kind == OperationKind::kAllReduce) absl::StrAppend(&text, " (", Name(asked.op));
-  if (asked.kind == OperationKind::kAllReduce && (asked.prescale != 1.0 || asked.postscale != 1.0)) {
-    absl::StrAppend(&text, ", scaled by ", asked.prescale, " before and ", asked.postscale, " after");
+  if (asked.kind == OperationKind::kAllReduce) {
+    const bool scaled = asked.prescale != 1.0 || asked.postscale != 1.0;
+    absl::StrAppend(&text, " (", Name(asked.op));
+    if (scaled) absl::StrAppend(&text, ", scaled by ", asked.prescale, " before and ", asked.postscale, " after");
+    absl::StrAppend(&text, ")");
   }
-  if (asked.kind == OperationKind::kAllReduce) absl::StrAppend(&text, ")");
   if (asked.kind == OperationKind::kBroadcast) absl::StrAppend(&text, " from rank ", asked.root);
   if (asked.group != 0) absl::StrAppend(&text, ", one of a group of ", asked.group_size);
   return text;
 }
 
-// "rank 1 on host b asks" or "ranks 1, 3 ask".
+// "rank 1 on host b asks for " or "ranks 1, 3 ask for ".
 std::string Subject(const GroupSpec& spec, const std::vector<Rank>& ranks) {
+  constexpr size_t kNamedMax = 16;
   if (ranks.size() == 1) return absl::StrCat(Describe(spec, ranks[0]), " asks for ");
-  return absl::StrCat("ranks ", absl::StrJoin(ranks, ", "), " ask for ");
-}
-
-using Same = std::function<bool(const Announcement&, const Announcement&)>;
-
-// The ranks like rank 0, and those like the first rank that differs from it.
-std::string Sides(const GroupSpec& spec, const std::vector<Announcement>& asked, const Same& same) {
-  std::vector<Rank> first, second;
-  const Announcement* other = nullptr;
-  for (Rank rank = 0; rank < static_cast<Rank>(asked.size()); ++rank) {
-    if (same(asked[0], asked[rank])) {
-      first.push_back(rank);
-    } else if (other == nullptr || same(*other, asked[rank])) {
-      if (other == nullptr) other = &asked[rank];
-      second.push_back(rank);
-    }
-  }
-  if (other == nullptr) return "";
-  return absl::StrCat("tensor ", asked[0].name, ": ", Subject(spec, first), Description(asked[0]), ", ",
-                      Subject(spec, second), Description(*other), ".");
-}
-
-bool SameRowShape(const Announcement& a, const Announcement& b) {
-  if (a.shape.size() != b.shape.size()) return false;
-  for (size_t i = 1; i < a.shape.size(); ++i) {
-    if (a.shape[i] != b.shape[i]) return false;
-  }
-  return true;
-}
-
-struct Rule {
-  std::string words;  // the original's
-  Same same;
-};
-
-// In the order in which the original checks.
-std::vector<Rule> Rules(OperationKind kind) {
-  std::vector<Rule> rules = {
-      {"Mismatched data types", [](auto& a, auto& b) { return a.dtype == b.dtype; }},
-      {"Mismatched operations", [](auto& a, auto& b) { return a.kind == b.kind; }},
-  };
-  const std::string shapes = absl::StrCat("Mismatched ", Name(kind), " tensor shapes");
-  if (kind == OperationKind::kAllReduce || kind == OperationKind::kBroadcast) {
-    rules.push_back({shapes, [](auto& a, auto& b) { return a.shape == b.shape; }});
-  }
-  if (kind == OperationKind::kAllGather) rules.push_back({shapes, SameRowShape});
-  if (kind == OperationKind::kAllReduce) {
-    rules.push_back({"Mismatched prescale and/or postscale factors",
-                     [](auto& a, auto& b) { return a.prescale == b.prescale && a.postscale == b.postscale; }});
-    rules.push_back({"Mismatched reduction operation", [](auto& a, auto& b) { return a.op == b.op; }});
-  }
-  if (kind == OperationKind::kBroadcast) {
-    rules.push_back({"Mismatched BROADCAST root ranks", [](auto& a, auto& b) { return a.root == b.root; }});
-  }
-  rules.push_back(
-      {"Mismatched groups", [](auto& a, auto& b) { return a.group == b.group && a.group_size == b.group_size; }});
-  return rules;
+  const size_t named = std::min(ranks.size(), kNamedMax);
+  const std::string more = ranks.size() > named ? absl::StrCat(" and ", ranks.size() - named, " more") : "";
+  return absl::StrCat("ranks ", absl::StrJoin(ranks.begin(), ranks.begin() + named, ", "), more, " ask for ");
 }
 
 }  // namespace
 
-std::string FindMismatch(const GroupSpec& spec, const std::vector<Announcement>& asked) {
-  for (const Rule& rule : Rules(asked[0].kind)) {
-    const std::string sides = Sides(spec, asked, rule.same);
-    if (!sides.empty()) return absl::StrCat(rule.words, ": ", sides);
-  }
-  if (asked[0].kind == OperationKind::kAllGather && asked[0].shape.empty()) {
-    return absl::StrCat(
-        "tensor ", asked[0].name,
-        ": a scalar (0 dimensions) cannot be gathered: give it a first dimension, for example by reshape(1).");
-  }
-  return "";
+bool Agree(const Announcement& a, const Announcement& b) { return Compare(a, b) == Difference::kNone; }
+
+std::string Disagreement(const GroupSpec& spec, const Announcement& first, const std::vector<Rank>& agreed,
+                         const Announcement& other, Rank rank) {
+  const Difference difference = Compare(first, other);
+  const bool same_size = difference == Difference::kGroup && first.group_size == other.group_size;
+  return absl::StrCat(Words(difference, first.kind), ": tensor ", first.name, ": ", Subject(spec, agreed),
+                      Description(first), ", ", Subject(spec, {rank}), Description(other),
+                      same_size ? " with other members." : ".");
+}
+
+std::string Mistake(const GroupSpec& spec, const Announcement& asked, Rank rank) {
+  if (asked.kind != OperationKind::kAllGather || !asked.shape.empty()) return "";
+  return absl::StrCat("Process-set rank ", rank == 0 ? "zero" : absl::StrCat(rank),
+                      " tried to ALLGATHER a rank-zero tensor: tensor ", asked.name, ": ", Subject(spec, {rank}),
+                      Description(asked),
+                      ", and a scalar has no first dimension to gather along: give it one, for "
+                      "example by reshape(1).");
+}
+
+std::string TooLargeToGather(const Announcement& asked, const std::vector<int64_t>& first_dims) {
+  if (GatheredBytes(asked.shape, asked.dtype, first_dims).has_value()) return "";
+  return absl::StrCat("tensor ", asked.name, ": the ", Description(asked), " of all ", first_dims.size(),
+                      " ranks together is larger than any memory");
 }
 
 }  // namespace farandole

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "collectives/engine/request.h"
 #include "tools/base/clock.h"
 #include "tools/base/log.h"
 
@@ -11,6 +14,20 @@ namespace {
 
 // How long the last messages may take on their way when the group ends.
 constexpr absl::Duration kFlush = absl::Seconds(2);
+
+// How many events rank 0 takes in before it answers.
+constexpr int kEventsMax = 1024;
+
+// Whether rank 0 speaks of what this rank has asked for: what is run relies on it.
+bool Fits(const Response& response, const Request& request, Rank rank, int size) {
+  if (response.kind != request.kind) return false;
+  if (request.kind == OperationKind::kAllReduce) return response.dtype == request.dtype && response.op == request.op;
+  if (response.names.size() != 1) return false;
+  if (request.kind != OperationKind::kAllGather) return true;
+  return static_cast<int>(response.first_dims.size()) == size && !request.shape.empty() &&
+         response.first_dims[rank] == request.shape[0] &&
+         GatheredBytes(request.shape, request.dtype, response.first_dims).has_value();
+}
 
 }  // namespace
 
@@ -31,6 +48,7 @@ void Negotiation::Run() {
     if (is_coordinator()) Distribute();
     if (closed_) break;
     Handle(channel_->Receive(is_coordinator() ? coordinator_.NextDeadline() : Instant::Infinite()));
+    if (is_coordinator() && spec_.size() > 1) HandleWhatWaits();
   }
   channel_->Close(Now() + kFlush);
 }
@@ -87,9 +105,19 @@ void Negotiation::SendNews() {
   }
 }
 
+// What has come already is heard before anything is answered: what becomes ready by it is fused.
+void Negotiation::HandleWhatWaits() {
+  for (int i = 0; i < kEventsMax && !closed_; ++i) {
+    ControlChannel::Event event = channel_->Receive(Instant());
+    if (event.kind == ControlChannel::Event::kTimeout) return;
+    Handle(std::move(event));
+  }
+}
+
 void Negotiation::Distribute() {
+  // While there is enough to do, what becomes ready is collected, and fused: the executor wakes this thread.
+  if (!coordinator_.has_news() || (!coordinator_.closed() && !executor_->HasRoom())) return;
   ResponseList list = coordinator_.Take();
-  if (list.empty()) return;
   const std::string bytes = Encode(list);
   for (Rank rank = 1; rank < spec_.size(); ++rank) {
     // A list that is too long for a message is our bug to answer for; the peers see the link end.
@@ -103,8 +131,7 @@ void Negotiation::Handle(ControlChannel::Event event) {
     case ControlChannel::Event::kMessage:
       return HandleMessage(event.from, event.message);
     case ControlChannel::Event::kPeerLost:
-      if (is_coordinator()) return coordinator_.Lost(event.from, event.message);
-      return Close(absl::UnavailableError(absl::StrCat(Describe(spec_, event.from), " was lost: ", event.message)));
+      return HandleLoss(event.from, event.message);
     case ControlChannel::Event::kWoken:
       return;
     case ControlChannel::Event::kTimeout:
@@ -112,6 +139,13 @@ void Negotiation::Handle(ControlChannel::Event event) {
       for (const std::string& line : coordinator_.Stalls(Now())) LOG(WARNING) << line;
       return;
   }
+}
+
+void Negotiation::HandleLoss(Rank peer, absl::string_view how) {
+  const std::string who = Describe(spec_, peer);
+  how = absl::StripPrefix(how, absl::StrCat("lost ", who, ": "));  // a channel may have named it already
+  if (is_coordinator()) return coordinator_.Lost(peer, std::string(how));
+  Close(absl::UnavailableError(absl::StrCat(who, " was lost: ", how)));
 }
 
 void Negotiation::HandleMessage(Rank from, const std::string& message) {
@@ -129,19 +163,35 @@ void Negotiation::HandleMessage(Rank from, const std::string& message) {
 
 void Negotiation::Obey(ResponseList list) {
   for (Response& response : list.responses) {
-    Operation operation;
-    for (const std::string& name : response.names) {
-      absl::optional<Pending> pending = pending_->Take(name);
-      if (!pending.has_value()) {
-        return Close(
-            absl::InternalError(absl::StrCat("rank 0 sequenced ", name, ", which this rank has not asked for")));
-      }
-      operation.requests.push_back(*std::move(pending));
-    }
-    operation.response = std::move(response);
-    executor_->Run(std::move(operation));
+    if (absl::Status status = Start(std::move(response)); !status.ok()) return Close(std::move(status));
   }
   if (list.closed != absl::StatusCode::kOk) Close(absl::Status(list.closed, list.closed_reason));
+}
+
+// An error is rank 0's: the requests that were taken fail with it as well.
+absl::Status Negotiation::Start(Response response) {
+  const auto is_own = [this](int64_t rank) { return rank == spec_.rank; };
+  const uint64_t expected = ++last_sequence_;
+  if (response.sequence != expected) {
+    return absl::InternalError(absl::StrCat("rank 0 sequenced operation ", response.sequence, " after ", expected - 1));
+  }
+  if (!response.refusal.empty() && absl::c_none_of(response.refused, is_own)) return absl::OkStatus();
+  Operation operation;
+  absl::Status broken;
+  for (const std::string& name : response.names) {
+    absl::optional<Pending> pending = pending_->Take(name);
+    const bool fits = pending.has_value() &&
+                      (!response.refusal.empty() || Fits(response, pending->request, spec_.rank, spec_.size()));
+    if (!fits)
+      broken = absl::InternalError(
+          absl::StrCat("rank 0 sequenced ", Name(response.kind), " ", name, ", which this rank has not asked for"));
+    if (pending.has_value()) operation.requests.push_back(*std::move(pending));
+  }
+  operation.error = broken;
+  if (broken.ok() && !response.refusal.empty()) operation.error = absl::FailedPreconditionError(response.refusal);
+  operation.response = std::move(response);
+  executor_->Run(std::move(operation));
+  return broken;
 }
 
 void Negotiation::Close(absl::Status status) {

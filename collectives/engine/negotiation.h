@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "collectives/core/communicator.h"
@@ -10,6 +12,7 @@
 #include "collectives/engine/coordinator.h"
 #include "collectives/engine/executor.h"
 #include "collectives/engine/pending_table.h"
+#include "collectives/engine/wire.h"
 #include "collectives/transport/control_channel.h"
 #include "tools/base/mutex.h"
 
@@ -44,8 +47,11 @@ class Negotiation {
   void SendNews() ABSL_LOCKS_EXCLUDED(mutex_);
   void Distribute();
   void Handle(ControlChannel::Event event);
+  void HandleLoss(Rank peer, absl::string_view how);
   void HandleMessage(Rank from, const std::string& message);
+  void HandleWhatWaits();
   void Obey(ResponseList list);
+  absl::Status Start(Response response);
   void Close(absl::Status status);
   void CloseAborted() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -59,6 +65,7 @@ class Negotiation {
   Coordinator coordinator_;  // used on rank 0
   bool leave_sent_ = false;
   bool failure_sent_ = false;
+  uint64_t last_sequence_ = 0;
   bool closed_ = false;
 
   Mutex mutex_;

@@ -8,11 +8,12 @@
 namespace farandole {
 namespace {
 
-// The same on every rank for the same names in the same order (FNV-1a); never 0.
-uint64_t GroupId(const std::vector<Request>& requests) {
+// The same on every rank for the same names, in any order (FNV-1a); never 0. Of all names, not of the first and their
+// number: groups that share a name may be in use at once.
+uint64_t GroupId(const std::set<absl::string_view>& names) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (const Request& request : requests) {
-    for (const char c : request.name + '\n') hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  for (const absl::string_view name : names) {
+    for (const char c : absl::StrCat(name, "\n")) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
   return hash == 0 ? 1 : hash;
 }
@@ -50,7 +51,7 @@ absl::Status PendingTable::Add(std::vector<Request> requests, std::vector<Engine
     if (requests_.count(request.name) > 0 || !names.insert(request.name).second) return DuplicateName(request.name);
   }
   const bool alone = requests.size() == 1;
-  const uint64_t group = alone ? 0 : GroupId(requests);
+  const uint64_t group = alone ? 0 : GroupId(names);
   const auto group_size = static_cast<uint32_t>(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     new_.push_back(AnnouncementOf(requests[i], group, group_size));

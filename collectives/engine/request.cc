@@ -43,6 +43,18 @@ absl::optional<int64_t> ElementCount(const std::vector<int64_t>& shape, DType dt
   return empty ? 0 : static_cast<int64_t>(count);
 }
 
+absl::optional<int64_t> GatheredBytes(std::vector<int64_t> shape, DType dtype, const std::vector<int64_t>& first_dims) {
+  if (shape.empty()) return absl::nullopt;
+  int64_t rows = 0;
+  for (const int64_t dim : first_dims) {
+    if (dim < 0 || __builtin_add_overflow(rows, dim, &rows)) return absl::nullopt;
+  }
+  shape[0] = rows;
+  const absl::optional<int64_t> count = ElementCount(shape, dtype);
+  if (!count.has_value()) return absl::nullopt;
+  return *count * SizeOf(dtype);
+}
+
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 }  // namespace farandole

@@ -41,6 +41,10 @@ struct Result {
 // Product of the dimensions (1 for a scalar); nullopt if one is negative or the bytes of it leave 62 bits.
 absl::optional<int64_t> ElementCount(const std::vector<int64_t>& shape, DType dtype);
 
+// Bytes of an allgather's result: rows of `shape` (not a scalar's), of which rank r gives `first_dims[r]`. nullopt as
+// above.
+absl::optional<int64_t> GatheredBytes(std::vector<int64_t> shape, DType dtype, const std::vector<int64_t>& first_dims);
+
 // "[3, 4]".
 std::string ShapeText(const std::vector<int64_t>& shape);
 

@@ -12,13 +12,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian and written by memcpy");
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr uint8_t kRequestList = 1;
 constexpr uint8_t kResponseList = 2;
-
-// The shortest that one of them can be, with every string and list empty: what bounds the lengths that are believed.
-constexpr size_t kRequestBytesMin = 43;
-constexpr size_t kResponseBytesMin = 43;
 
 class Writer {
  public:
@@ -28,11 +24,11 @@ class Writer {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
   void Text(absl::string_view text) {
-    Number(static_cast<uint32_t>(text.size()));
+    Number(uint64_t{text.size()});
     bytes_.append(text.data(), text.size());
   }
   void Numbers(const std::vector<int64_t>& numbers) {
-    Number(static_cast<uint32_t>(numbers.size()));
+    Number(uint64_t{numbers.size()});
     for (int64_t number : numbers) Number(number);
   }
   std::string Take() { return std::move(bytes_); }
@@ -59,8 +55,8 @@ class Reader {
   }
 
   // How many elements follow, each of at least `bytes_min` bytes.
-  uint32_t Length(absl::string_view field, size_t bytes_min) {
-    const auto length = Number<uint32_t>(field);
+  uint64_t Length(absl::string_view field, size_t bytes_min) {
+    const auto length = Number<uint64_t>(field);
     if (length > bytes_.size() / bytes_min) {
       Fail(field, "claims more than there is");
       return 0;
@@ -69,7 +65,7 @@ class Reader {
   }
 
   std::string Text(absl::string_view field) {
-    const uint32_t length = Length(field, 1);
+    const uint64_t length = Length(field, 1);
     std::string text(bytes_.substr(0, length));
     bytes_.remove_prefix(length);
     return text;
@@ -150,10 +146,11 @@ void Write(Writer& to, const Response& from) {
   to.Number(static_cast<int32_t>(from.root));
   to.Number(from.prescale);
   to.Number(from.postscale);
-  to.Number(static_cast<uint32_t>(from.names.size()));
+  to.Number(uint64_t{from.names.size()});
   for (const std::string& name : from.names) to.Text(name);
   to.Numbers(from.first_dims);
   to.Text(from.refusal);
+  to.Numbers(from.refused);
 }
 
 Response ReadResponse(Reader& from) {
@@ -165,11 +162,24 @@ Response ReadResponse(Reader& from) {
   to.root = from.Number<int32_t>("root");
   to.prescale = from.Number<double>("prescale");
   to.postscale = from.Number<double>("postscale");
-  to.names.resize(from.Length("names", sizeof(uint32_t)));
+  to.names.resize(from.Length("names", sizeof(uint64_t)));
   for (std::string& name : to.names) name = from.Text("names");
   to.first_dims = from.Numbers("first dimensions");
   to.refusal = from.Text("refusal");
+  to.refused = from.Numbers("refused ranks");
+  if (from.ok() && to.names.empty()) from.Fail("names", "is empty");
   return to;
+}
+
+// The shortest that one of them can be, with every string and list empty: what bounds the lengths that are believed.
+template <typename T>
+size_t BytesMin() {
+  static const size_t bytes = [] {
+    Writer writer;
+    Write(writer, T());
+    return writer.Take().size();
+  }();
+  return bytes;
 }
 
 }  // namespace
@@ -180,7 +190,7 @@ std::string Encode(const RequestList& list) {
   writer.Number(kRequestList);
   writer.Number(static_cast<uint8_t>(list.leaving));
   writer.Text(list.failure);
-  writer.Number(static_cast<uint32_t>(list.requests.size()));
+  writer.Number(uint64_t{list.requests.size()});
   for (const Announcement& request : list.requests) Write(writer, request);
   return writer.Take();
 }
@@ -191,7 +201,7 @@ std::string Encode(const ResponseList& list) {
   writer.Number(kResponseList);
   writer.Number(static_cast<uint8_t>(list.closed));
   writer.Text(list.closed_reason);
-  writer.Number(static_cast<uint32_t>(list.responses.size()));
+  writer.Number(uint64_t{list.responses.size()});
   for (const Response& response : list.responses) Write(writer, response);
   return writer.Take();
 }
@@ -202,8 +212,8 @@ absl::StatusOr<RequestList> DecodeRequestList(absl::string_view bytes) {
   RequestList list;
   list.leaving = reader.Number<uint8_t>("leaving") != 0;
   list.failure = reader.Text("failure");
-  const uint32_t count = reader.Length("requests", kRequestBytesMin);
-  for (uint32_t i = 0; i < count && reader.ok(); ++i) list.requests.push_back(ReadAnnouncement(reader));
+  const uint64_t count = reader.Length("requests", BytesMin<Announcement>());
+  for (uint64_t i = 0; i < count && reader.ok(); ++i) list.requests.push_back(ReadAnnouncement(reader));
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return list;
 }
@@ -216,8 +226,8 @@ absl::StatusOr<ResponseList> DecodeResponseList(absl::string_view bytes) {
   if (closed > static_cast<uint8_t>(absl::StatusCode::kUnauthenticated)) reader.Fail("closed", "is no status");
   list.closed = static_cast<absl::StatusCode>(closed);
   list.closed_reason = reader.Text("reason");
-  const uint32_t count = reader.Length("responses", kResponseBytesMin);
-  for (uint32_t i = 0; i < count && reader.ok(); ++i) list.responses.push_back(ReadResponse(reader));
+  const uint64_t count = reader.Length("responses", BytesMin<Response>());
+  for (uint64_t i = 0; i < count && reader.ok(); ++i) list.responses.push_back(ReadResponse(reader));
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return list;
 }

@@ -50,9 +50,12 @@ struct Response {
   Rank root = 0;
   double prescale = 1.0;
   double postscale = 1.0;
-  std::vector<std::string> names;   // more than one: fused, in this order
+  std::vector<std::string> names;   // at least one; more: fused, in this order
   std::vector<int64_t> first_dims;  // allgather: shape[0] of every rank
-  std::string refusal;              // not empty: the ranks disagree, the request fails with this text
+  // Not empty: the ranks disagree. The requests of `refused` under this name fail with this text; other ranks, who have
+  // not asked yet or wait for the name's next use, have nothing to do.
+  std::string refusal;
+  std::vector<int64_t> refused;  // ranks, ascending
 
   friend bool operator==(const Response&, const Response&) = default;
 };
@@ -68,8 +71,8 @@ struct ResponseList {
 };
 
 // A version byte and a kind, then the fields in order: integers little-endian and of fixed width, strings and lists
-// with a 32-bit length before them. Decoding takes bytes from anywhere: InvalidArgument, naming the field, for what is
-// cut short, too long, unknown or left over; it allocates no more than a small multiple of the input.
+// with a 64-bit length before them. Decoding takes bytes from anywhere: InvalidArgument, naming the field, for what is
+// cut short, too long, unknown, impossible or left over; it allocates no more than a small multiple of the input.
 std::string Encode(const RequestList& list);
 std::string Encode(const ResponseList& list);
 absl::StatusOr<RequestList> DecodeRequestList(absl::string_view bytes);

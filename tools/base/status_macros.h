@@ -60,7 +60,8 @@ class StatusBuilder {
 #define FDL_ASSIGN_OR_RETURN_3(lhs, expr, error) \
   FDL_ASSIGN_OR_RETURN_IMPL(FDL_CONCAT(fdl_value_, __LINE__), lhs, expr, error)
 // Not std::move(_): alone in a return statement g++ calls the move redundant, and clang needs it.
-#define FDL_ASSIGN_OR_RETURN_2(lhs, expr) FDL_ASSIGN_OR_RETURN_3(lhs, expr, static_cast<::farandole::StatusBuilder&&>(_))
+#define FDL_ASSIGN_OR_RETURN_2(lhs, expr) \
+  FDL_ASSIGN_OR_RETURN_3(lhs, expr, static_cast<::farandole::StatusBuilder&&>(_))
 #define FDL_ASSIGN_OR_RETURN_IMPL(value, lhs, expr, error)                    \
   auto value = (expr);                                                        \
   if (!value.ok()) {                                                          \

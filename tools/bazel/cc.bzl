@@ -111,18 +111,24 @@ def cc_test(name, deps = [], linkopts = [], size = "small", **kwargs):
         **kwargs
     )
 
+# A sanitizer's runtime cannot be linked statically, and needs no start-up in milliseconds.
+def _unless_sanitized(linkopts):
+    return select({
+        "//tools/bazel:sanitized": _SHARED,
+        "//conditions:default": linkopts,
+    })
+
 def cc_program(name, linkopts = [], **kwargs):
     native.cc_binary(
         name = name,
-        linkopts = linkopts + _STATIC + ["-Wl,--gc-sections"],
+        linkopts = linkopts + _unless_sanitized(_STATIC + ["-Wl,--gc-sections"]),
         **kwargs
     )
 
 def cc_static_program(name, linkopts = [], **kwargs):
     native.cc_binary(
         name = name,
-        features = ["fully_static_link"],
-        linkopts = linkopts + ["-static"] + _STATIC + ["-Wl,--gc-sections"],
+        linkopts = linkopts + _unless_sanitized(["-static"] + _STATIC + ["-Wl,--gc-sections"]),
         **kwargs
     )
 
