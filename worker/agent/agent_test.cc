@@ -1,9 +1,7 @@
 // The real agent program, with the test as its starter, its driver and its workers' libraries.
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

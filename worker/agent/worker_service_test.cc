@@ -9,7 +9,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/rpc/unix_server.h"
-#include "tools/base/clock.h"
 #include "tools/base/testing/status_matchers.h"
 
 namespace farandole {
