@@ -1,5 +1,6 @@
 #include "worker/capi/farandole.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "openssl/crypto.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/version.h"
 #include "worker/capi/arguments.h"
@@ -23,6 +25,14 @@ thread_local std::string last_error;
 WorkerRuntime& Worker() {
   static WorkerRuntime* const worker = new WorkerRuntime([](const char* name) { return std::getenv(name); });
   return *worker;
+}
+
+// What must hold before the library has threads. Repeatable.
+void PrepareProcess() {
+  WatchForks();
+  // A process may end without fdl_shutdown. Its end must not pull OpenSSL's tables away from under threads of ours that
+  // end at the same moment (seen: "double free or corruption", about once in a few hundred exits).
+  ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 }
 
 absl::Status CheckProcess() {
@@ -92,7 +102,7 @@ const char* fdl_last_error(void) { return last_error.c_str(); }
 fdl_code fdl_init(const fdl_init_args* args) {
   return Call([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Instant deadline, ToDeadline(args));
-    WatchForks();
+    PrepareProcess();
     return Worker().Init(deadline);
   });
 }

@@ -67,14 +67,12 @@ absl::Status WorkerRuntime::Init(Instant deadline) {
 }
 
 absl::Status WorkerRuntime::InitAlone() {
-  if (!environment_.foreign_launcher.empty()) {
-    static std::atomic<bool> warned = false;
-    if (!warned.exchange(true)) {
-      LOG(WARNING)
-          << environment_.foreign_launcher
-          << " started this process together with others, but each of them trains alone: Farandole takes its place "
-             "from its own launcher. Start with `farandole run -np N PROGRAM` (or horovodrun) instead";
-    }
+  if (!environment_.foreign_launcher.empty() && !warned_of_launcher_) {
+    warned_of_launcher_ = true;
+    LOG(WARNING)
+        << environment_.foreign_launcher
+        << " started this process together with others, but each of them trains alone: Farandole takes its place "
+           "from its own launcher. Start with `farandole run -np N PROGRAM` (or horovodrun) instead";
   }
   GroupSpec spec;
   spec.generation = Generation(1);
@@ -245,6 +243,7 @@ absl::StatusOr<std::vector<Handle>> WorkerRuntime::Enqueue(std::vector<Request> 
   }
   const absl::Status status = member->engine->Enqueue(std::move(requests), std::move(done));
   if (status.ok()) return handles;
+  member->Note(status);  // the engine had ended before
   for (const Handle handle : handles) {
     handles_.Finish(handle, status, {});
     handles_.Release(handle).IgnoreError();

@@ -90,6 +90,7 @@ class WorkerRuntime {
   // Held through Init and Shutdown. Taken before mutex_; never by callbacks.
   Mutex life_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   WorkerEnvironment environment_ ABSL_GUARDED_BY(life_mutex_);
+  bool warned_of_launcher_ ABSL_GUARDED_BY(life_mutex_) = false;
   JoinedJob job_ ABSL_GUARDED_BY(life_mutex_);
   std::unique_ptr<TcpListener> listener_ ABSL_GUARDED_BY(life_mutex_);
   std::unique_ptr<SlabSource> slabs_ ABSL_GUARDED_BY(life_mutex_);
