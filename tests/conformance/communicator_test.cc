@@ -255,6 +255,7 @@ TEST_P(CommunicatorFailureTest, RanksThatCallDifferentCollectivesAreTold) {
   OnAllRanks(2, [&](Rank rank) {
     std::vector<int32_t> values(4);
     Communicator& communicator = rank == 0 ? *zero : *one;
+    ASSERT_OK(communicator.Barrier(Eventually()));  // links are there, so each sends before it notices
     const ReduceOp op = ReduceOp::kSum;
     statuses[rank] = rank == 0
                          ? communicator.Barrier(Eventually())
@@ -272,9 +273,10 @@ TEST_P(CommunicatorFailureTest, RanksThatDisagreeAboutTheLengthAreTold) {
   std::vector<absl::Status> statuses(2);
   OnAllRanks(2, [&](Rank rank) {
     std::vector<int32_t> values(5);
+    Communicator& communicator = rank == 0 ? *zero : *one;
+    ASSERT_OK(communicator.Barrier(Eventually()));  // links are there, so each sends before it notices
     statuses[rank] =
-        (rank == 0 ? *zero : *one)
-            .AllReduce(values.data(), values.data(), 4 + rank, DType::kInt32, ReduceOp::kSum, Eventually());
+        communicator.AllReduce(values.data(), values.data(), 4 + rank, DType::kInt32, ReduceOp::kSum, Eventually());
   });
   for (const absl::Status& status : statuses) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kInternal, HasSubstr("different collectives")));
