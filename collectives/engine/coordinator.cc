@@ -72,8 +72,6 @@ void Coordinator::AskAgain(Instant now, Rank from, Announcement announcement, Us
                                                            announcement.name, " before it was answered"));
   }
   if (use.next.empty()) WaitsSince(now, use);
-  // Its group has to wait for it from now on, as it does for any other member.
-  if (from == 0 && announcement.group != 0) ++groups_[announcement.group].unsettled;
   use.next.emplace_back(from, std::move(announcement));
 }
 
@@ -129,14 +127,9 @@ void Coordinator::End(Uses::iterator it) {
     }
   }
   if (uses_.empty()) next_stall_ = Instant::Infinite();
-  for (auto& [rank, announcement] : use.next) {
-    if (rank == 0 && announcement.group != 0) {
-      // Announce counts it again, unless it is refused at once.
-      --groups_[announcement.group].unsettled;
-      settled_groups_.push_back(announcement.group);
-    }
-    Announce(use.since, rank, std::move(announcement));
-  }
+  // A group that rank 0 has begun by one of these could not be complete before now: who completes another member of it
+  // has asked for this name in the same list.
+  for (auto& [rank, announcement] : use.next) Announce(use.since, rank, std::move(announcement));
 }
 
 void Coordinator::Settle(Use& use) {

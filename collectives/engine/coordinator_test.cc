@@ -109,7 +109,7 @@ TEST(Coordinator, AnyInterleavingSequencesEveryNameOnce) {
 }
 
 // One mismatch each; the words are the original's, then tensor, ranks and both descriptions. Afterwards the name works.
-struct Disagreement {
+struct Difference {
   std::string words;
   Announcement theirs;
   std::string description;
@@ -124,7 +124,7 @@ TEST(Coordinator, ADisagreementIsOneTextForAllAndTheNameStartsClean) {
   maximum.op = ReduceOp::kMax;
   Announcement scaled = Asks("x");
   scaled.postscale = 0.5;
-  const std::vector<Disagreement> cases = {
+  const std::vector<Difference> cases = {
       {"Mismatched data types", doubles, "float64 [3]"},
       {"Mismatched operations", broadcast, "BROADCAST of float32 [3] from rank 0"},
       {"Mismatched ALLREDUCE tensor shapes", Asks("x", {3, 1}), "float32 [3, 1]"},
@@ -132,7 +132,7 @@ TEST(Coordinator, ADisagreementIsOneTextForAllAndTheNameStartsClean) {
       {"Mismatched prescale and/or postscale factors", scaled, "scaled by 1 before and 0.5 after"},
       {"Mismatched groups", InGroup(Asks("x"), 7, 1), "one of a group of 1"},
   };
-  for (const Disagreement& disagreement : cases) {
+  for (const Difference& disagreement : cases) {
     Coordinator coordinator(Config(), SpecOf(3));
     Add(coordinator, 0, Asks("x"));
     Add(coordinator, 1, Asks("x"));
@@ -174,7 +174,67 @@ TEST(Coordinator, GatheredTensorsMayDifferInTheirFirstDimensionOnly) {
   EXPECT_THAT(gather({0, 5}, {4, 5}).first_dims, ElementsAre(0, 4));
   EXPECT_THAT(gather({1, 5}, {1, 6}).refusal, StartsWith("Mismatched ALLGATHER tensor shapes"));
   EXPECT_THAT(gather({1, 5}, {1}).refusal, StartsWith("Mismatched ALLGATHER tensor shapes"));
-  EXPECT_THAT(gather({}, {}).refusal, HasSubstr("scalar"));
+  EXPECT_THAT(gather({}, {}).refusal,
+              AllOf(StartsWith("Process-set rank zero tried to ALLGATHER a rank-zero tensor"),
+                    HasSubstr("rank 0 on host a asks for ALLGATHER of float32 []"), HasSubstr("reshape(1)")));
+}
+
+TEST(Coordinator, AResultThatNoMemoryHoldsIsRefused) {
+  Coordinator coordinator(Config(), SpecOf(2));
+  Announcement asked = Asks("x", {int64_t{1} << 62});
+  asked.kind = OperationKind::kAllGather;
+  asked.dtype = DType::kUint8;
+  for (Rank rank : {0, 1}) Add(coordinator, rank, asked);
+  const ResponseList list = coordinator.Take();
+  ASSERT_THAT(list.responses, SizeIs(1));
+  EXPECT_THAT(list.responses[0].refusal, HasSubstr("larger than any memory"));
+  EXPECT_THAT(list.responses[0].refused, ElementsAre(0, 1));
+}
+
+// Those who have asked do not wait for a rank that may never come; it is told the same when it comes, and what the
+// others ask for meanwhile is the next use.
+TEST(Coordinator, ARefusalIsToldAtOnceAndToLateRanksWhenTheyAsk) {
+  Coordinator coordinator(Config(), SpecOf(4));
+  Add(coordinator, 0, Asks("x"));
+  EXPECT_FALSE(coordinator.has_news());
+  Add(coordinator, 2, Asks("x", {4}));
+  const ResponseList first = coordinator.Take();
+  ASSERT_THAT(first.responses, SizeIs(1));
+  EXPECT_THAT(first.responses[0].refusal, AllOf(HasSubstr("rank 0 on host a asks"), HasSubstr("rank 2 on host c")));
+  EXPECT_THAT(first.responses[0].refused, ElementsAre(0, 2));
+
+  Add(coordinator, 0, Asks("x"));  // the next use
+  Add(coordinator, 3, Asks("x"));  // late
+  const ResponseList second = coordinator.Take();
+  ASSERT_THAT(second.responses, SizeIs(1));
+  EXPECT_EQ(second.responses[0].refusal, first.responses[0].refusal);
+  EXPECT_THAT(second.responses[0].refused, ElementsAre(3));
+
+  Add(coordinator, 2, Asks("x"));
+  Add(coordinator, 3, Asks("x"));
+  EXPECT_FALSE(coordinator.has_news());
+  Add(coordinator, 1, Asks("x"));  // late
+  EXPECT_THAT(coordinator.Take().responses[0].refused, ElementsAre(1));
+  Add(coordinator, 1, Asks("x"));
+  const ResponseList last = coordinator.Take();
+  ASSERT_THAT(last.responses, SizeIs(1));
+  EXPECT_EQ(last.responses[0].refusal, "");
+}
+
+TEST(Coordinator, ARankThatAsksTwiceIsBroken) {
+  for (const bool refused : {false, true}) {
+    Coordinator coordinator(Config(), SpecOf(3));
+    Add(coordinator, 1, Asks("x"));
+    if (refused) {
+      Add(coordinator, 2, Asks("x", {4}));
+      Add(coordinator, 1, Asks("x"));
+      EXPECT_FALSE(coordinator.closed());
+    }
+    Add(coordinator, 1, Asks("x"));
+    const ResponseList list = coordinator.Take();
+    EXPECT_EQ(list.closed, absl::StatusCode::kInternal);
+    EXPECT_THAT(list.closed_reason, AllOf(HasSubstr("rank 1 on host b"), HasSubstr("x")));
+  }
 }
 
 TEST(Coordinator, AGroupIsReadyWhenAllOfItIs) {
@@ -234,6 +294,47 @@ TEST(Coordinator, StallsAreOneLineWithGrowingGapsAndNameWhoIsMissing) {
   EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(20));
   EXPECT_THAT(coordinator.Stalls(kStart + absl::Seconds(20)), SizeIs(1));
   EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(40));
+}
+
+TEST(Coordinator, NobodyWaitsForTheLateRanksOfARefusedName) {
+  Coordinator coordinator(Config(), SpecOf(3));
+  Add(coordinator, 0, Asks("x"));
+  Add(coordinator, 1, Asks("x", {4}));
+  EXPECT_THAT(coordinator.Stalls(kStart + absl::Seconds(10)), IsEmpty());
+  EXPECT_TRUE(coordinator.NextDeadline().is_infinite());
+  RequestList again;
+  again.requests.push_back(Asks("x"));
+  coordinator.Add(kStart + absl::Seconds(20), 1, again);
+  EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(30));
+  EXPECT_THAT(coordinator.Stalls(kStart + absl::Seconds(30)),
+              ElementsAre(AllOf(HasSubstr("the operation x"), HasSubstr("waits for rank 2 on host c"))));
+}
+
+TEST(Coordinator, ALimitOfNothingDoesNotSpin) {
+  CoordinatorConfig config = Config();
+  config.stall_warning = absl::ZeroDuration();
+  Coordinator coordinator(config, SpecOf(2));
+  Add(coordinator, 0, Asks("x"));
+  EXPECT_THAT(coordinator.Stalls(kStart), SizeIs(1));
+  EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(1));
+}
+
+TEST(Coordinator, WithNothingLeftThereIsNoDeadline) {
+  Coordinator coordinator(Config(), SpecOf(2));
+  EXPECT_TRUE(coordinator.NextDeadline().is_infinite());
+  for (Rank rank : {0, 1}) Add(coordinator, rank, Asks("x"));
+  EXPECT_TRUE(coordinator.NextDeadline().is_infinite());
+  CoordinatorConfig never = Config();
+  never.stall_warning = absl::InfiniteDuration();
+  Coordinator patient(never, SpecOf(2));
+  Add(patient, 0, Asks("x"));
+  EXPECT_TRUE(patient.NextDeadline().is_infinite());
+
+  // What is over leaves nothing behind that would wake anybody early.
+  RequestList later;
+  later.requests.push_back(Asks("y"));
+  coordinator.Add(kStart + absl::Seconds(5), 0, later);
+  EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(15));
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
 #include "collectives/engine/engine.h"
 
-#include <algorithm>
-#include <atomic>
-#include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,13 +7,10 @@
 
 #include "absl/status/status.h"
 #include "collectives/core/types.h"
-#include "collectives/cpu/ring_communicator.h"
-#include "collectives/transport/inproc/inproc_control_channel.h"
-#include "collectives/transport/inproc/inproc_transport.h"
+#include "collectives/engine/request.h"
+#include "collectives/engine/testing/engine_world.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/base/clock.h"
-#include "tools/base/mutex.h"
 #include "tools/base/prng.h"
 #include "tools/base/testing/status_matchers.h"
 
@@ -25,130 +18,7 @@ namespace farandole {
 namespace {
 
 using ::farandole::testing::StatusIs;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
-
-Instant Soon() { return Now() + absl::Seconds(20); }
-
-// Counts the collectives that pass through it.
-class CountingCommunicator : public Communicator {
- public:
-  CountingCommunicator(std::unique_ptr<Communicator> inner, std::atomic<int>* collectives)
-      : inner_(std::move(inner)), collectives_(collectives) {}
-  Rank rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
-  absl::Status AllReduce(const void* input, void* output, int64_t count, DType dtype, ReduceOp op,
-                         Instant deadline) override {
-    ++*collectives_;
-    return inner_->AllReduce(input, output, count, dtype, op, deadline);
-  }
-  absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<std::byte> output,
-                         absl::Span<const int64_t> bytes, Instant deadline) override {
-    ++*collectives_;
-    return inner_->AllGather(input, output, bytes, deadline);
-  }
-  absl::Status Broadcast(absl::Span<std::byte> data, Rank root, Instant deadline) override {
-    ++*collectives_;
-    return inner_->Broadcast(data, root, deadline);
-  }
-  absl::Status Barrier(Instant deadline) override { return inner_->Barrier(deadline); }
-  void Abort(absl::string_view reason) override { inner_->Abort(reason); }
-
- private:
-  const std::unique_ptr<Communicator> inner_;
-  std::atomic<int>* const collectives_;
-};
-
-// What became of one request.
-class Outcome {
- public:
-  Engine::Done done() {
-    return [this](absl::Status status, Result result) {
-      MutexLock lock(&mutex_);
-      EXPECT_FALSE(ended_) << "completed twice";
-      ended_ = true;
-      status_ = std::move(status);
-      result_ = std::move(result);
-      changed_.NotifyAll();
-    };
-  }
-  absl::Status Wait() {
-    MutexLock lock(&mutex_);
-    if (!changed_.AwaitUntil(&mutex_, Soon(), [this] {
-          mutex_.AssertHeld();
-          return ended_;
-        })) {
-      return absl::DeadlineExceededError("never completed");
-    }
-    return status_;
-  }
-  const Result& result() ABSL_NO_THREAD_SAFETY_ANALYSIS { return result_; }  // after Wait
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  Result result_ ABSL_GUARDED_BY(mutex_);
-};
-
-// A group of engines in this process.
-class World {
- public:
-  explicit World(int size, EngineConfig config = {}) : channels_(size), transports_(size), collectives_(size) {
-    GroupSpec spec;
-    spec.generation = Generation(1);
-    for (int rank = 0; rank < size; ++rank)
-      spec.members.push_back({std::string(1, static_cast<char>('a' + rank)), {}, ""});
-    for (spec.rank = 0; spec.rank < size; ++spec.rank) {
-      auto ring = std::make_unique<RingCommunicator>(transports_.Join(spec.rank));
-      engines_.push_back(Engine::Create(
-          config, spec, std::make_unique<CountingCommunicator>(std::move(ring), &collectives_[spec.rank]),
-          channels_.Join(spec.rank)));
-    }
-  }
-
-  int size() const { return static_cast<int>(engines_.size()); }
-  Engine& operator[](Rank rank) { return *engines_[rank]; }
-  InprocControlGroup& channels() { return channels_; }
-  int collectives(Rank rank) const { return collectives_[rank]; }
-
-  // Runs `body(rank)` on a thread per rank.
-  void EveryRank(const std::function<void(Rank)>& body) {
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < size(); ++rank) threads.emplace_back([&body, rank] { body(rank); });
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  void Shutdown() {
-    EveryRank([this](Rank rank) { engines_[rank]->Shutdown(Soon()); });
-  }
-
- private:
-  InprocControlGroup channels_;
-  InprocTransportGroup transports_;
-  std::vector<std::atomic<int>> collectives_;
-  std::vector<std::unique_ptr<Engine>> engines_;
-};
-
-// A request that sums `values` in place.
-Request SumOf(std::string name, std::vector<double>& values) {
-  Request request;
-  request.name = std::move(name);
-  request.dtype = DType::kFloat64;
-  request.shape = {static_cast<int64_t>(values.size())};
-  request.input = request.output = values.data();
-  return request;
-}
-
-absl::Status Ask(Engine& engine, Request request, Result* result = nullptr) {
-  Outcome outcome;
-  if (absl::Status status = engine.Enqueue({std::move(request)}, {outcome.done()}); !status.ok()) return status;
-  absl::Status status = outcome.Wait();
-  if (result != nullptr) *result = outcome.result();
-  return status;
-}
 
 TEST(Engine, RanksMayAskInAnyOrderFromSeveralThreads) {
   for (int size : {1, 2, 3, 5}) {
@@ -232,26 +102,6 @@ TEST(Engine, GathersUnevenRowsAndBroadcasts) {
   world.Shutdown();
 }
 
-TEST(Engine, ADisagreementIsTheSameErrorOnAllRanksAndTheNameWorksAgain) {
-  World world(3);
-  std::vector<std::string> messages(3);
-  world.EveryRank([&](Rank rank) {
-    std::vector<double> values(rank == 1 ? 4 : 3, 1);
-    const absl::Status status = Ask(world[rank], SumOf("x", values));
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 AllOf(StartsWith("Mismatched ALLREDUCE tensor shapes"), HasSubstr("ranks 0, 2"),
-                                       HasSubstr("rank 1 on host b"), HasSubstr("[3]"), HasSubstr("[4]"))));
-    messages[rank] = std::string(status.message());
-    EXPECT_EQ(values, std::vector<double>(values.size(), 1)) << "a refused tensor is as it was";
-    values.assign(3, 1);
-    EXPECT_OK(Ask(world[rank], SumOf("x", values)));
-    EXPECT_EQ(values, std::vector<double>(3, 3));
-  });
-  EXPECT_EQ(messages[0], messages[1]);
-  EXPECT_EQ(messages[0], messages[2]);
-  world.Shutdown();
-}
-
 TEST(Engine, BadRequestsAreRefusedBeforeAnythingMoves) {
   World world(1);
   std::vector<double> values(3, 1);
@@ -306,73 +156,203 @@ TEST(Engine, ACompletionMayEnqueue) {
   world.Shutdown();
 }
 
-TEST(Engine, ARankThatShutsDownFailsWhatCannotCompleteOnTheOthers) {
-  World world(3);
+TEST(Engine, ANameThatWaitsIsRefusedAndItsGroupWithIt) {
+  World world(2);
+  std::vector<double> mine(3, 1), theirs(3, 1), other(3, 1);
+  Outcome first, second;
+  EXPECT_OK(world[0].Enqueue({SumOf("x", mine)}, {first.done()}));
+  EXPECT_THAT(Ask(world[0], SumOf("x", other)), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("same name")));
+  EXPECT_THAT(world[0].Enqueue({SumOf("y", other), SumOf("x", other)}, {second.done(), second.done()}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("x")));
+  EXPECT_OK(Ask(world[1], SumOf("x", theirs)));
+  EXPECT_OK(first.Wait());
+  EXPECT_FALSE(second.ended()) << "nothing of a refused group is queued";
   world.EveryRank([&](Rank rank) {
     std::vector<double> values(3, 1);
-    EXPECT_OK(Ask(world[rank], SumOf("before", values)));
-    if (rank == 1) return world[rank].Shutdown(Soon());
-    EXPECT_THAT(Ask(world[rank], SumOf("after", values)),
-                StatusIs(absl::StatusCode::kAborted,
-                         AllOf(StartsWith("Horovod has been shut down"), HasSubstr("rank 1 on host b"))));
-    EXPECT_THAT(Ask(world[rank], SumOf("later", values)), StatusIs(absl::StatusCode::kAborted));
+    EXPECT_OK(Ask(world[rank], SumOf("y", values)));
+    EXPECT_OK(Ask(world[rank], SumOf("x", values)));
+    EXPECT_EQ(values, std::vector<double>(3, 4));
   });
   world.Shutdown();
 }
 
-TEST(Engine, WhatWasSequencedBeforeAShutdownIsStillRun) {
-  for (int round = 0; round < 20; ++round) {
-    World world(2);
-    std::vector<std::vector<double>> values(2, std::vector<double>(10000, 1));
-    std::vector<Outcome> outcomes(2);
-    world.EveryRank(
-        [&](Rank rank) { EXPECT_OK(world[rank].Enqueue({SumOf("x", values[rank])}, {outcomes[rank].done()})); });
+// Groups of several types, whose members and whose order differ from rank to rank.
+TEST(Engine, GroupsRunInAnyOrder) {
+  for (int size : {1, 2, 4}) {
+    World world(size);
+    constexpr int kGroups = 6, kMembers = 5, kSteps = 4;
+    world.EveryRank([&](Rank rank) {
+      Prng prng(rank + 100);
+      for (int step = 0; step < kSteps; ++step) {
+        std::vector<std::vector<double>> values(kGroups * kMembers);
+        std::vector<Outcome> outcomes(kGroups * kMembers);
+        std::vector<int> order(kGroups);
+        for (int g = 0; g < kGroups; ++g) order[g] = g;
+        for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[prng.Below(i)]);
+        for (int g : order) {
+          std::vector<Request> requests;
+          std::vector<Engine::Done> done;
+          const int first = static_cast<int>(prng.Below(kMembers));
+          for (int m = 0; m < kMembers; ++m) {
+            const int i = g * kMembers + (first + m) % kMembers;
+            values[i].assign(i + 1, rank);
+            requests.push_back(SumOf("t" + std::to_string(i), values[i]));
+            if (i % 3 == 0) requests.back().op = ReduceOp::kMax;
+            done.push_back(outcomes[i].done());
+          }
+          EXPECT_OK(world[rank].Enqueue(std::move(requests), std::move(done)));
+        }
+        for (int i = 0; i < kGroups * kMembers; ++i) {
+          EXPECT_OK(outcomes[i].Wait());
+          const double expected = i % 3 == 0 ? size - 1 : size * (size - 1) / 2;
+          EXPECT_EQ(values[i], std::vector<double>(i + 1, expected));
+        }
+      }
+    });
     world.Shutdown();
-    // Sequenced or not, both ranks see the same.
-    const absl::Status first = outcomes[0].Wait(), second = outcomes[1].Wait();
-    EXPECT_EQ(first.code(), second.code());
-    EXPECT_EQ(values[0], values[1]);
-    EXPECT_EQ(values[0][0], first.ok() ? 2 : 1);
   }
 }
 
-TEST(Engine, ALostPeerIsNamedOnAllOthers) {
-  for (Rank lost : {1, 2}) {
-    World world(3);
-    world.EveryRank([&](Rank rank) {
-      std::vector<double> values(3, 1);
-      EXPECT_OK(Ask(world[rank], SumOf("before", values)));
-    });
-    world.EveryRank([&](Rank rank) {
-      if (rank == lost) return world.channels().CutLink(lost);
-      std::vector<double> values(3, 1);
-      EXPECT_THAT(Ask(world[rank], SumOf("x", values)),
-                  StatusIs(absl::StatusCode::kUnavailable, HasSubstr("rank " + std::to_string(lost) + " on host")));
-      EXPECT_THAT(Ask(world[rank], SumOf("y", values)), StatusIs(absl::StatusCode::kUnavailable));
-    });
-    world.Shutdown();
-  }
-}
-
-TEST(Engine, AnAbortEndsWhatWaitsPromptly) {
+TEST(Engine, AGroupWaitsForItsLastMemberEverywhere) {
   World world(2);
-  std::vector<double> values(3, 1);
-  Outcome outcome;
-  EXPECT_OK(world[0].Enqueue({SumOf("alone", values)}, {outcome.done()}));
-  world[0].Abort("the agent is gone");
-  EXPECT_THAT(outcome.Wait(), StatusIs(absl::StatusCode::kUnavailable, "the agent is gone"));
-  EXPECT_THAT(Ask(world[0], SumOf("x", values)), StatusIs(absl::StatusCode::kUnavailable));
+  std::vector<double> a(3, 1), b(3, 1), c(3, 1);
+  Outcome outcome_a, outcome_b, outcome_c;
+  EXPECT_OK(world[0].Enqueue({SumOf("a", a), SumOf("b", b)}, {outcome_a.done(), outcome_b.done()}));
+  world.EveryRank([&](Rank rank) {
+    std::vector<double> values(3, 1);
+    EXPECT_OK(Ask(world[rank], SumOf("other", values)));
+  });
+  EXPECT_FALSE(outcome_a.ended());
+  std::vector<double> their_a(3, 1), their_b(3, 1);
+  Outcome their_outcome_a, their_outcome_b;
+  EXPECT_OK(
+      world[1].Enqueue({SumOf("b", their_b), SumOf("a", their_a)}, {their_outcome_b.done(), their_outcome_a.done()}));
+  for (Outcome* outcome : {&outcome_a, &outcome_b, &their_outcome_a, &their_outcome_b}) EXPECT_OK(outcome->Wait());
+  EXPECT_EQ(world.collectives(0), 2) << "the other one, and the group as one";
   world.Shutdown();
 }
 
-TEST(Engine, AnEngineThatIsJustDestroyedFailsWhatWaits) {
-  std::vector<double> values(3, 1);
-  Outcome outcome;
-  {
-    World world(2);
-    EXPECT_OK(world[1].Enqueue({SumOf("x", values)}, {outcome.done()}));
+TEST(Engine, EmptyTensorsAreFine) {
+  World world(3);
+  world.EveryRank([&](Rank rank) {
+    Request request;
+    request.name = "x";
+    request.shape = {0, 4};
+    EXPECT_OK(Ask(world[rank], request));
+    request.kind = OperationKind::kBroadcast;
+    EXPECT_OK(Ask(world[rank], request));
+    request.kind = OperationKind::kAllGather;
+    Result result;
+    EXPECT_OK(Ask(world[rank], request, &result));
+    EXPECT_TRUE(result.gathered.empty());
+    EXPECT_EQ(result.first_dims, std::vector<int64_t>(3, 0));
+  });
+  world.Shutdown();
+}
+
+// Requests that both ranks enqueue one by one, each told to rank 0 before the next.
+class OneByOne {
+ public:
+  OneByOne(World& world, int count)
+      : world_(world), values_(2 * count, std::vector<double>(10, 1)), outcomes_(2 * count) {
+    for (int i = 0; i < count; ++i) {
+      for (Rank rank : {0, 1}) {
+        const int said = world.log(rank).counts().said;
+        EXPECT_OK(world[rank].Enqueue({SumOf("t" + std::to_string(i), values_[2 * i + rank])},
+                                      {outcomes_[2 * i + rank].done()}));
+        EXPECT_TRUE(world.log(rank).Await(
+            [&](const auto& counts) { return counts.idle() && counts.said == said + (rank == 0 ? 0 : 1); }));
+      }
+    }
   }
-  EXPECT_FALSE(outcome.Wait().ok());
+  void ExpectSums() {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      EXPECT_OK(outcomes_[i].Wait());
+      EXPECT_EQ(values_[i], std::vector<double>(10, 2));
+    }
+    EXPECT_EQ(world_.collectives(0), world_.collectives(1));
+  }
+
+ private:
+  World& world_;
+  std::vector<std::vector<double>> values_;
+  std::vector<Outcome> outcomes_;
+};
+
+// Rank 0 hears all that has come before it answers.
+TEST(Engine, WhatComesTogetherIsFused) {
+  World world(2);
+  world.channels().Stall(1);
+  OneByOne requests(world, 20);
+  EXPECT_EQ(world.log(0).counts().heard, 0);
+  world.channels().Resume(1);
+  requests.ExpectSums();
+  EXPECT_EQ(world.collectives(0), 1);
+  world.Shutdown();
+}
+
+// One operation runs, one waits behind it; what becomes ready meanwhile is one more.
+TEST(Engine, WhatBecomesReadyWhileDataMovesIsFused) {
+  World world(2);
+  std::vector<double> values[2] = {{1}, {1}};
+  Outcome outcomes[2];
+  world.gate(0).Shut();
+  for (Rank rank : {0, 1}) {
+    EXPECT_OK(world[rank].Enqueue({SumOf("first", values[rank])}, {outcomes[rank].done()}));
+  }
+  ASSERT_TRUE(world.gate(0).AwaitArrivals(1));
+  OneByOne requests(world, 20);
+  ASSERT_TRUE(world.log(0).Await([](const auto& counts) { return counts.heard == 21 && counts.idle(); }));
+  world.gate(0).Open();
+  for (Outcome& outcome : outcomes) EXPECT_OK(outcome.Wait());
+  requests.ExpectSums();
+  EXPECT_EQ(world.collectives(0), 3);
+  world.Shutdown();
+}
+
+TEST(Engine, OutputChangesOnlyWhenItsOperationHasFinished) {
+  World world(2);
+  std::vector<double> in[2] = {{1, 2}, {3, 4}}, out[2] = {{-1, -1}, {-1, -1}};
+  Outcome outcomes[2];
+  world.gate(0).Shut();
+  for (Rank rank : {0, 1}) {
+    Request request = SumOf("x", in[rank]);
+    request.output = out[rank].data();
+    EXPECT_OK(world[rank].Enqueue({request}, {outcomes[rank].done()}));
+  }
+  ASSERT_TRUE(world.gate(0).AwaitArrivals(1));
+  EXPECT_EQ(out[0], (std::vector<double>{-1, -1}));
+  world.gate(0).Open();
+  for (Rank rank : {0, 1}) {
+    EXPECT_OK(outcomes[rank].Wait());
+    EXPECT_EQ(out[rank], (std::vector<double>{4, 6}));
+  }
+  EXPECT_EQ(in[0], (std::vector<double>{1, 2}));
+  world.Shutdown();
+}
+
+// Every return from waiting has its cause, and with nothing to do the wait has no end: no timer, no polling.
+TEST(Engine, AnIdleEngineSleeps) {
+  for (int size : {1, 2, 3}) {
+    World world(size);
+    constexpr int kRequests = 5;
+    for (int i = 0; i < kRequests; ++i) {
+      world.EveryRank([&](Rank rank) {
+        std::vector<double> values(3, 1);
+        EXPECT_OK(Ask(world[rank], SumOf("x", values)));
+      });
+    }
+    for (Rank rank = 0; rank < size; ++rank) {
+      ASSERT_TRUE(
+          world.log(rank).Await([](const auto& counts) { return counts.idle() && counts.deadline.is_infinite(); }));
+      const ChannelLog::Counts counts = world.log(rank).counts();
+      EXPECT_EQ(counts.wakes, kRequests) << "one for each request";
+      EXPECT_EQ(counts.timeouts, 0);
+      EXPECT_LE(counts.returns, counts.wakes + counts.messages);
+      EXPECT_EQ(counts.said, rank == 0 ? 0 : kRequests);
+    }
+    world.Shutdown();
+  }
 }
 
 }  // namespace

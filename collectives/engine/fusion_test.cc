@@ -35,7 +35,18 @@ TEST(Fusion, PacksUpToTheThresholdAndKeepsTheOrderOfTheRest) {
   EXPECT_THAT(Names(Fuse(ready, 44)), ElementsAre(Batch{"a", "c"}, Batch{"b"}));
 }
 
+// Whether the huge one is alone or in a group: no sum of sizes may wrap around.
+TEST(Fusion, HugeTensorsStayAlone) {
+  constexpr int64_t kHuge = int64_t{1} << 60;  // 2^62 bytes, the most that a shape may have
+  EXPECT_THAT(Names(Fuse({{AllReduceOf("a", kHuge)}, {AllReduceOf("b", kHuge)}, {AllReduceOf("c", 1)}}, 1000)),
+              ElementsAre(Batch{"a"}, Batch{"b"}, Batch{"c"}));
+  const FusionUnit group = {AllReduceOf("a", kHuge), AllReduceOf("b", kHuge), AllReduceOf("c", kHuge)};
+  EXPECT_THAT(Names(Fuse({{AllReduceOf("x", 1)}, group}, int64_t{1} << 40)),
+              ElementsAre(Batch{"x"}, Batch{"a", "b", "c"}));
+}
+
 TEST(Fusion, AThresholdOfZeroTurnsItOff) {
+  EXPECT_THAT(Names(Fuse({{AllReduceOf("a", 0)}, {AllReduceOf("b", 0)}}, 0)), ElementsAre(Batch{"a"}, Batch{"b"}));
   EXPECT_THAT(Names(Fuse({{AllReduceOf("a", 1)}, {AllReduceOf("b", 1)}}, 0)), ElementsAre(Batch{"a"}, Batch{"b"}));
 }
 

@@ -52,6 +52,17 @@ TEST(PendingTable, AGroupIsTakenWholeOrNotAtAll) {
   EXPECT_TRUE(table.TakeNew().empty());
 }
 
+TEST(PendingTable, AGroupIsKnownByItsNamesInAnyOrder) {
+  const auto group_of = [](std::vector<std::string> names) {
+    PendingTable table;
+    EXPECT_OK(Add(table, std::move(names)));
+    return table.TakeNew()[0].group;
+  };
+  EXPECT_EQ(group_of({"a", "b"}), group_of({"b", "a"}));
+  EXPECT_NE(group_of({"a", "b"}), group_of({"a", "c"}));
+  EXPECT_NE(group_of({"a", "b"}), group_of({"a", "b", "c"}));
+}
+
 TEST(PendingTable, ClosingGivesBackWhatWaitsAndRefusesWhatComes) {
   PendingTable table;
   EXPECT_OK(Add(table, {"runs"}));

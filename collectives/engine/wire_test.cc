@@ -47,10 +47,13 @@ ResponseList DrawResponses(Prng& prng) {
     response.sequence = prng.Next();
     response.kind = OperationKind::kAllGather;
     response.dtype = kDTypes[prng.Below(7)];
-    for (uint64_t names = prng.Below(4); names > 0; --names) response.names.emplace_back(prng.Below(9), 'n');
+    for (uint64_t names = 1 + prng.Below(4); names > 0; --names) response.names.emplace_back(prng.Below(9), 'n');
     for (uint64_t dims = prng.Below(4); dims > 0; --dims)
       response.first_dims.push_back(static_cast<int64_t>(prng.Below(9)));
-    if (prng.Chance(1, 4)) response.refusal = "Mismatched data types";
+    if (prng.Chance(1, 4)) {
+      response.refusal = "Mismatched data types";
+      response.refused = {0, static_cast<int64_t>(prng.Below(9))};
+    }
     list.responses.push_back(response);
   }
   return list;
@@ -93,6 +96,43 @@ TEST(Wire, HostileBytesNeverDoHarm) {
       EXPECT_THAT(DecodeResponseList(Encode(*list)), testing::IsOk());
     }
   }
+}
+
+// Also without a sane beginning, and with a header that gets past the first checks.
+TEST(Wire, RandomBytesNeverDoHarm) {
+  Prng prng(4);
+  const std::string headers[] = {"", Encode(RequestList()).substr(0, 2), Encode(ResponseList()).substr(0, 2)};
+  for (int i = 0; i < 30000; ++i) {
+    std::string bytes = headers[i % 3];
+    for (uint64_t n = prng.Below(200); n > 0; --n) bytes += static_cast<char>(prng.Chance(1, 2) ? 0 : prng.Next());
+    if (auto list = DecodeRequestList(bytes); list.ok()) {
+      EXPECT_THAT(DecodeRequestList(Encode(*list)), testing::IsOk());
+    }
+    if (auto list = DecodeResponseList(bytes); list.ok()) {
+      EXPECT_THAT(DecodeResponseList(Encode(*list)), testing::IsOk());
+    }
+  }
+}
+
+TEST(Wire, ALengthBeyondTheMessageIsNotBelieved) {
+  RequestList list;
+  list.failure = "x";
+  std::string bytes = Encode(list);
+  for (size_t i = 0; i < sizeof(uint64_t); ++i) bytes[3 + i] = static_cast<char>(0xff);
+  EXPECT_THAT(DecodeRequestList(bytes),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("failure claims more than there is")));
+}
+
+TEST(Wire, WhatNoRankCanRunIsAnError) {
+  ResponseList responses;
+  responses.responses.emplace_back();
+  EXPECT_THAT(DecodeResponseList(Encode(responses)), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("names")));
+  RequestList requests;
+  requests.requests.emplace_back();
+  requests.requests[0].shape = {-1};
+  EXPECT_THAT(DecodeRequestList(Encode(requests)), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("shape")));
+  requests.requests[0].shape = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_THAT(DecodeRequestList(Encode(requests)), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("shape")));
 }
 
 TEST(Wire, AnotherVersionIsNamed) {
