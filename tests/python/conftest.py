@@ -1,4 +1,5 @@
-"""Tests of the Python packages. Run them with tools/test tests/python, or with tools/env python -m pytest tests/python."""
+"""Tests of the Python packages. Run them with tools/test tests/python, or with tools/env python -m pytest
+tests/python."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 """A stand-in for the native library, for the rules that need none: a group of one whose operations finish when told to.
 
-It moves no data of allreduce and broadcast that are in place, and copies otherwise. It knows no scaling and no errors but
-those that are put into `errors`.
+It moves no data of allreduce and broadcast that are in place, and copies otherwise. It knows no scaling and no errors
+but those that are put into `errors`.
 """
 
 import ctypes
@@ -12,8 +12,8 @@ _ITEM_BYTES = {0: 1, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 10: 2}
 
 
 class FakeLibrary(object):
-    """`names`: wire names in the order of the calls. `finished`: False makes waits run out. `errors`: {name: (code, text)}
-    for operations that fail when they are waited for."""
+    """`names`: wire names in the order of the calls. `finished`: False makes waits run out. `errors`: {name: (code,
+    text)} for operations that fail when they are waited for."""
 
     def __init__(self):
         self.initialized = 0

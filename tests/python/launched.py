@@ -33,8 +33,8 @@ def run_script(size, script, *arguments, **options):
 
 
 def run_tests(size, module, **options):
-    """Runs the tests in np/`module` on `size` ranks together: every rank runs all of them, in one order, up to the first that
-    fails, which ends the job."""
+    """Runs the tests in np/`module` on `size` ranks together: every rank runs all of them, in one order, up to the
+    first that fails, which ends the job."""
     path = os.path.join(FOLDER, module)
     command = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", path)
     code, stdout, stderr = run(size, *command, **options)

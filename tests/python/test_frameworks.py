@@ -1,7 +1,7 @@
 """The native library beside each framework that is installed, loaded before and after it, in a process of its own.
 
-Frameworks bring other builds of the libraries that ours uses; the bundle's copies must neither take nor give symbols. See
-tools/wheel.
+Frameworks bring other builds of the libraries that ours uses; the bundle's copies must neither take nor give symbols.
+See tools/wheel.
 """
 
 import importlib.util
@@ -46,6 +46,11 @@ def test_loaded(framework, order):
     if importlib.util.find_spec(framework) is None:
         pytest.skip("%s is not installed" % framework)
     parts = [USE, WORK[framework]] if order == "before" else [WORK[framework], USE]
-    done = subprocess.run([sys.executable, "-B", "-c", "\n".join(parts + ["print('end')"])], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=120, universal_newlines=True)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", "\n".join(parts + ["print('end')"])],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        universal_newlines=True,
+    )
     assert (done.returncode, done.stdout.split()) == (0, ["used", "end"]), done.stderr

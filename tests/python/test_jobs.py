@@ -30,12 +30,16 @@ def test_scripts_that_fork_train_and_end(kind):
 
 
 def test_ctrl_c_ends_ranks_that_wait_for_each_other():
-    with start(2, "-c", """
+    with start(
+        2,
+        "-c",
+        """
 import horovod.torch as hvd, torch
 hvd.init()
 print("ready", flush=True)
 hvd.allreduce(torch.ones(1), name="only on rank %d" % hvd.rank())
-""") as job:
+""",
+    ) as job:
         job.wait_for_output(2)
         job.process.send_signal(signal.SIGINT)
         code, stdout, stderr = finish(job)
@@ -43,24 +47,32 @@ hvd.allreduce(torch.ones(1), name="only on rank %d" % hvd.rank())
 
 
 def test_the_end_of_the_interpreter_is_a_shutdown():
-    code, stdout, stderr = run(2, "-c", """
+    code, stdout, stderr = run(
+        2,
+        "-c",
+        """
 import horovod.torch as hvd, torch
 hvd.init()
 for i in range(10):
     hvd.allreduce_async(torch.ones(100000), name=str(i))
 print("end", flush=True)
-""")
+""",
+    )
     assert (code, stdout.count("end")) == (0, 2), stdout + stderr
     assert "Traceback" not in stderr
 
 
 def test_an_exception_ends_the_job_with_its_words():
-    code, stdout, stderr = run(2, "-c", """
+    code, stdout, stderr = run(
+        2,
+        "-c",
+        """
 import horovod.torch as hvd, torch
 hvd.init()
 if hvd.rank() == 1:
     raise SystemExit("rank 1 has had enough")
 hvd.allreduce(torch.ones(1), name="x")
-""")
+""",
+    )
     assert code == 1, stdout + stderr
     assert "rank 1 has had enough" in stderr

@@ -34,9 +34,19 @@ def outside(monkeypatch):
 def test_before_init_everything_says_to_call_init(outside):
     assert not hvd.is_initialized()
     hvd.shutdown()
-    for call in (hvd.rank, hvd.size, hvd.local_rank, hvd.local_size, hvd.cross_rank, hvd.cross_size, hvd.is_homogeneous,
-                 hvd.barrier, lambda: hvd.allreduce(torch.ones(1)), lambda: hvd.broadcast_object(1),
-                 lambda: hvd.DistributedOptimizer(torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0))):
+    for call in (
+        hvd.rank,
+        hvd.size,
+        hvd.local_rank,
+        hvd.local_size,
+        hvd.cross_rank,
+        hvd.cross_size,
+        hvd.is_homogeneous,
+        hvd.barrier,
+        lambda: hvd.allreduce(torch.ones(1)),
+        lambda: hvd.broadcast_object(1),
+        lambda: hvd.DistributedOptimizer(torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)),
+    ):
         with pytest.raises(ValueError, match="Horovod has not been initialized; use hvd.init()."):
             call()
 
@@ -45,7 +55,9 @@ def test_a_library_that_cannot_be_loaded_gives_the_loaders_words(outside, monkey
     broken = tmp_path / "libfarandole.so"
     broken.write_text("no library")
     monkeypatch.setenv("FARANDOLE_LIBRARY", str(broken))
-    with pytest.raises(ImportError, match="cannot be loaded: .*%s.*(invalid ELF header|file too short)" % broken.name):
+    with pytest.raises(
+        ImportError, match="cannot be loaded: .*%s.*(invalid ELF header|file too short)" % broken.name
+    ):
         hvd.init()
 
 
@@ -57,8 +69,14 @@ def test_unnamed_operations_are_numbered_and_rejected_ones_count(library):
     hvd.barrier()
     hvd.broadcast(torch.ones(1), 0)
     hvd.grouped_allreduce([torch.ones(1), torch.ones(2)])
-    assert library.names == ["allreduce.noname.1", "allgather.noname.3", "barrier.noname", "broadcast.noname.5",
-                             "grouped_allreduce.noname.6_1of2", "grouped_allreduce.noname.6_2of2"]
+    assert library.names == [
+        "allreduce.noname.1",
+        "allgather.noname.3",
+        "barrier.noname",
+        "broadcast.noname.5",
+        "grouped_allreduce.noname.6_1of2",
+        "grouped_allreduce.noname.6_2of2",
+    ]
 
 
 def test_numbers_begin_with_one_after_each_init(library):
@@ -77,14 +95,26 @@ def test_named_operations(library):
     hvd.allgather(torch.ones(1), name="d")
     hvd.broadcast_(torch.ones(1), 0, name="e")
     hvd.grouped_allgather([torch.ones(1)], name="f")
-    assert library.names == ["allreduce.a", "allreduce.b", "grouped_allreduce.c_1of2", "grouped_allreduce.c_2of2",
-                             "allgather.d", "broadcast.e", "grouped_allgather.f_1of1"]
+    assert library.names == [
+        "allreduce.a",
+        "allreduce.b",
+        "grouped_allreduce.c_1of2",
+        "grouped_allreduce.c_2of2",
+        "allgather.d",
+        "broadcast.e",
+        "grouped_allgather.f_1of1",
+    ]
 
 
 def test_a_gradient_is_named_after_its_operation(library):
     tensor = torch.ones(2, requires_grad=True)
     hvd.allreduce(hvd.allreduce(tensor, name="a")).sum().backward()
-    assert library.names == ["allreduce.a", "allreduce.noname.2", "allreduce.noname.2.gradient", "allreduce.a.gradient"]
+    assert library.names == [
+        "allreduce.a",
+        "allreduce.noname.2",
+        "allreduce.noname.2.gradient",
+        "allreduce.a.gradient",
+    ]
 
 
 def test_poll_and_synchronize(library):
@@ -166,25 +196,28 @@ def test_what_cannot_be_an_operand(library):
             hvd.broadcast_parameters(params, 0)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: hvd.alltoall(torch.ones(1)),
-    lambda: hvd.alltoall_async(torch.ones(1)),
-    lambda: hvd.reducescatter(torch.ones(1)),
-    lambda: hvd.grouped_reducescatter([torch.ones(1)]),
-    lambda: hvd.join(),
-    lambda: hvd.SyncBatchNorm(3),
-    lambda: hvd.add_process_set([0]),
-    lambda: hvd.remove_process_set(hvd.ProcessSet([0])),
-    lambda: hvd.allreduce(torch.ones(1), process_set=hvd.ProcessSet([0])),
-    lambda: hvd.allreduce(torch.ones(1), op=hvd.Adasum),
-    lambda: hvd.init(process_sets="dynamic"),
-    lambda: hvd.init(comm=[0]),
-    lambda: hvd.elastic.run(lambda state: None),
-    lambda: hvd.elastic.TorchState(),
-    lambda: hvd.elastic.ElasticSampler([]),
-    lambda: hvd.start_timeline("file"),
-    lambda: horovod.run(lambda: None),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: hvd.alltoall(torch.ones(1)),
+        lambda: hvd.alltoall_async(torch.ones(1)),
+        lambda: hvd.reducescatter(torch.ones(1)),
+        lambda: hvd.grouped_reducescatter([torch.ones(1)]),
+        lambda: hvd.join(),
+        lambda: hvd.SyncBatchNorm(3),
+        lambda: hvd.add_process_set([0]),
+        lambda: hvd.remove_process_set(hvd.ProcessSet([0])),
+        lambda: hvd.allreduce(torch.ones(1), process_set=hvd.ProcessSet([0])),
+        lambda: hvd.allreduce(torch.ones(1), op=hvd.Adasum),
+        lambda: hvd.init(process_sets="dynamic"),
+        lambda: hvd.init(comm=[0]),
+        lambda: hvd.elastic.run(lambda state: None),
+        lambda: hvd.elastic.TorchState(),
+        lambda: hvd.elastic.ElasticSampler([]),
+        lambda: hvd.start_timeline("file"),
+        lambda: horovod.run(lambda: None),
+    ],
+)
 def test_what_comes_later_says_so(library, call):
     with pytest.raises(NotImplementedError, match="comes with a later one"):
         call()
@@ -213,7 +246,11 @@ def test_names_of_an_optimizers_parameters():
 
 def test_an_optimizer_with_names_of_an_earlier_one_has_a_scope(library):
     assert [_names.scope(names) for names in (["a", "b"], ["c"], ["b", "d"], ["b", "d"])] == [
-        "", "", "optimizer2.", "optimizer3."]
+        "",
+        "",
+        "optimizer2.",
+        "optimizer3.",
+    ]
     hvd.shutdown()
     hvd.init()
     assert _names.scope(["a"]) == ""
@@ -228,8 +265,13 @@ def test_groups_of_parameters(library):
     made, group_of = _groups.assign([[parameters[3], parameters[1]]], names, True)
     assert [[names[p] for p in group.members] for group in made] == [["1", "3"]]
     assert parameters[0] not in group_of
-    for wrong, text in ((0, "non-negative integer"), ("x", "non-negative integer"), ([["x"]], "torch.Tensor"),
-                        ([[parameters[0]], [parameters[0]]], "only appear once"), ([[torch.ones(1)]], "not a parameter")):
+    for wrong, text in (
+        (0, "non-negative integer"),
+        ("x", "non-negative integer"),
+        ([["x"]], "torch.Tensor"),
+        ([[parameters[0]], [parameters[0]]], "only appear once"),
+        ([[torch.ones(1)]], "not a parameter"),
+    ):
         with pytest.raises(ValueError, match=text):
             _groups.assign(wrong, names, True)
 

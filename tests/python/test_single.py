@@ -13,8 +13,10 @@ import farandole
 import horovod.torch as hvd
 from farandole import _library
 
-PACKAGES = [os.path.dirname(os.path.realpath(farandole.basics.__file__)),
-            os.path.realpath(os.path.dirname(sys.modules["horovod"].__file__))]
+PACKAGES = [
+    os.path.dirname(os.path.realpath(farandole.basics.__file__)),
+    os.path.realpath(os.path.dirname(sys.modules["horovod"].__file__)),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +28,27 @@ def joined():
 
 def python(program, code, **environment):
     """What the code prints."""
-    done = subprocess.run([program, "-B", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
-                          env=dict(os.environ, **environment), universal_newlines=True)
+    done = subprocess.run(
+        [program, "-B", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        env=dict(os.environ, **environment),
+        universal_newlines=True,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_places():
-    assert (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()) == (0, 1, 0, 1, 0, 1)
+    assert (hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()) == (
+        0,
+        1,
+        0,
+        1,
+        0,
+        1,
+    )
     assert hvd.is_homogeneous() is True
 
 
@@ -43,7 +58,12 @@ def test_the_packages_version_is_the_librarys():
 
 def test_operations_of_one():
     values = torch.arange(6.0).reshape(2, 3)
-    for result in (hvd.allreduce(values), hvd.allgather(values), hvd.broadcast(values, 0), hvd.grouped_allreduce([values])[0]):
+    for result in (
+        hvd.allreduce(values),
+        hvd.allgather(values),
+        hvd.broadcast(values, 0),
+        hvd.grouped_allreduce([values])[0],
+    ):
         assert torch.equal(result, values) and result.data_ptr() != values.data_ptr()
     assert torch.equal(hvd.allreduce(values, op=hvd.Sum, prescale_factor=2.0), values * 2)
     assert hvd.broadcast_object({"a": 1}) == {"a": 1}
@@ -53,8 +73,11 @@ def test_operations_of_one():
 
 def test_the_optimizer_is_the_ordinary_one():
     models = []
-    for wrap in (lambda optimizer: optimizer, hvd.DistributedOptimizer,
-                 lambda optimizer: hvd.DistributedOptimizer(optimizer, op=hvd.Adasum)):
+    for wrap in (
+        lambda optimizer: optimizer,
+        hvd.DistributedOptimizer,
+        lambda optimizer: hvd.DistributedOptimizer(optimizer, op=hvd.Adasum),
+    ):
         torch.manual_seed(1)
         model = torch.nn.Linear(3, 2)
         optimizer = wrap(torch.optim.Adam(model.parameters()))
@@ -83,7 +106,9 @@ def test_init_and_shutdown_many_times():
 def test_importing_is_light():
     """What costs time is the native library and cloudpickle; neither comes before it is needed. The rest is a few small
     modules."""
-    added = python(sys.executable, """
+    added = python(
+        sys.executable,
+        """
 import sys, torch
 before = set(sys.modules)
 import horovod.torch
@@ -92,45 +117,56 @@ print("\\n".join(added))
 assert "cloudpickle" not in added
 with open("/proc/self/maps") as maps:
     assert "libfarandole" not in maps.read()
-""").split()
+""",
+    ).split()
     foreign = [name for name in added if name.split(".")[0] not in ("farandole", "horovod")]
     assert foreign == []
     assert 20 < len(added) < 60
 
 
 def test_the_names_of_the_original():
-    python(sys.executable, """
+    python(
+        sys.executable,
+        """
+import os
 import horovod
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt, HorovodVersionMismatchError
 from horovod.common.process_sets import ProcessSet, global_process_set
-from horovod.common.util import env, extension_available, gloo_built, mpi_built, nccl_built, split_list, is_iterable
-from horovod.common.util import check_extension, gpu_available, num_rank_is_power_2, check_installed_version
+from horovod.common.util import check_extension, check_installed_version, env, extension_available, gloo_built
+from horovod.common.util import gpu_available, is_iterable, mpi_built, nccl_built, num_rank_is_power_2, split_list
 from horovod.runner.common.util.env import get_env_rank_and_size
 from horovod.torch.compression import Compression, Compressor
-from horovod.torch.functions import broadcast_object, allgather_object, broadcast_optimizer_state, broadcast_parameters
-from horovod.torch.mpi_ops import allreduce_async_, is_homogeneous, rank, size, synchronize, poll, Average, Sum
+from horovod.torch.functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from horovod.torch.mpi_ops import Average, Sum, allreduce_async_, is_homogeneous, poll, rank, size, synchronize
 from horovod.torch.optimizer import DistributedOptimizer
 import horovod.torch as hvd
+
 assert hvd.mpi_ops.synchronize is hvd.synchronize and hvd.HorovodInternalError is HorovodInternalError
 assert gloo_built() and not mpi_built() and extension_available("torch") and not extension_available("mxnet")
-assert hvd.gloo_enabled() and hvd.gloo_built() and not hvd.mpi_enabled() and hvd.nccl_built() == 0 and not hvd.cuda_built()
+assert hvd.gloo_enabled() and hvd.gloo_built() and not hvd.mpi_enabled()
+assert hvd.nccl_built() == 0 and not hvd.cuda_built()
 assert HostsUpdatedInterrupt(True).skip_sync and issubclass(HorovodInternalError, RuntimeError)
 assert get_env_rank_and_size() == (3, 8)
 assert split_list([1, 2, 3, 4, 5], 2) == [[1, 2, 3], [4, 5]] and num_rank_is_power_2(8) and not num_rank_is_power_2(6)
 with env(FARANDOLE_TEST="1", OTHER=None):
-    import os
     assert os.environ["FARANDOLE_TEST"] == "1"
 assert "FARANDOLE_TEST" not in os.environ
-""", HOROVOD_RANK="3", HOROVOD_SIZE="8")
+""",
+        HOROVOD_RANK="3",
+        HOROVOD_SIZE="8",
+    )
 
 
 def test_the_interpreter_ends_with_operations_unfinished():
-    python(sys.executable, """
+    python(
+        sys.executable,
+        """
 import horovod.torch as hvd, torch
 hvd.init()
 for i in range(20):
     hvd.allreduce_async(torch.ones(1000))
-""")
+""",
+    )
 
 
 def sources():
@@ -149,10 +185,14 @@ def test_sources_are_python_3_8():
 def test_every_python_can_use_it(version):
     """All of it compiles; the parts that need no framework are imported, and join a group of one."""
     programs = glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python" % version))
-    programs += [path for path in ("/usr/bin/python" + version, "/usr/local/bin/python" + version) if os.path.exists(path)]
+    programs += [
+        path for path in ("/usr/bin/python" + version, "/usr/local/bin/python" + version) if os.path.exists(path)
+    ]
     if not programs:
         pytest.skip("there is no Python %s here" % version)
-    output = python(programs[0], """
+    output = python(
+        programs[0],
+        """
 import sys
 for path in %r:
     with open(path, encoding="utf-8") as file:
@@ -161,5 +201,6 @@ import horovod, horovod.common.util, horovod.common.exceptions, horovod.runner
 import farandole.basics as hvd
 hvd.init()
 print(sys.version_info[:2], hvd.rank(), hvd.size())
-""" % (sources(),))
+""" % (sources(),),
+    )
     assert output.split() == ["(%s," % version.split(".")[0], version.split(".")[1] + ")", "0", "1"]

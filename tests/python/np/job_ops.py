@@ -97,7 +97,10 @@ def test_allgather_of_rows_without_elements():
 
 def test_grouped_allgather():
     values = [[torch.full((rank, 2), rank), torch.full((1,), float(rank))] for rank in range(SIZE)]
-    for results in (hvd.grouped_allgather(values[RANK]), hvd.synchronize(hvd.grouped_allgather_async(values[RANK], name="g"))):
+    for results in (
+        hvd.grouped_allgather(values[RANK]),
+        hvd.synchronize(hvd.grouped_allgather_async(values[RANK], name="g")),
+    ):
         assert all(map(same, results, map(torch.cat, zip(*values))))
 
 
@@ -151,7 +154,7 @@ def test_gradient_of_allgather():
     weight = torch.arange(float(gathered.numel())).reshape(gathered.shape)
     (gathered * weight * (RANK + 1)).sum().backward()
     start = RANK * (RANK + 1) // 2
-    assert torch.allclose(tensor.grad, weight[start:start + RANK + 1] * (SIZE + 1) / 2)
+    assert torch.allclose(tensor.grad, weight[start : start + RANK + 1] * (SIZE + 1) / 2)
 
 
 def test_gradient_of_broadcast():
@@ -177,19 +180,30 @@ def test_objects():
     mine = {"rank": RANK}
     assert (hvd.broadcast_object(mine, 0, name="dict") is mine) == (RANK == 0)
     assert hvd.allgather_object({"rank": RANK, "list": [RANK] * RANK}) == [
-        {"rank": rank, "list": [rank] * rank} for rank in range(SIZE)]
+        {"rank": rank, "list": [rank] * rank} for rank in range(SIZE)
+    ]
 
 
 def test_broadcast_parameters():
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
-    for params in (model.state_dict(), model.named_parameters(), list(model.parameters()), list(model.named_parameters())):
+    for params in (
+        model.state_dict(),
+        model.named_parameters(),
+        list(model.parameters()),
+        list(model.named_parameters()),
+    ):
         with torch.no_grad():
             for value in model.state_dict().values():
                 value.fill_(RANK + 5)
         hvd.broadcast_parameters(params, root_rank=1)
         for value in model.parameters():
             assert bool((value == 6).all())
-    state = {"tensor": torch.ones(2) * RANK, "flag": torch.tensor([RANK == 1]), "number": RANK, "text": "rank %d" % RANK}
+    state = {
+        "tensor": torch.ones(2) * RANK,
+        "flag": torch.tensor([RANK == 1]),
+        "number": RANK,
+        "text": "rank %d" % RANK,
+    }
     hvd.broadcast_parameters(state, root_rank=1)
     assert state["tensor"].tolist() == [1.0, 1.0] and state["flag"].tolist() == [True]
     assert (state["number"], state["text"]) == (1, "rank 1")

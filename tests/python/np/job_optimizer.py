@@ -15,7 +15,9 @@ RANK, SIZE = hvd.rank(), hvd.size()
 
 def make_model():
     torch.manual_seed(11)
-    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    return torch.nn.Sequential(
+        torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+    )
 
 
 def batch(step, rank):
@@ -43,7 +45,9 @@ def reference_step(model, optimizer, steps, combine=lambda gradients: sum(gradie
 
 def assert_like(model, reference, **tolerance):
     for mine, expected in zip(model.parameters(), reference.parameters()):
-        assert torch.allclose(mine, expected, **(tolerance or {"rtol": 1e-5, "atol": 1e-7})), (mine - expected).abs().max()
+        assert torch.allclose(mine, expected, **(tolerance or {"rtol": 1e-5, "atol": 1e-7})), (
+            (mine - expected).abs().max()
+        )
     everyone = hvd.allgather_object([parameter.tolist() for parameter in model.parameters()])
     assert all(theirs == everyone[0] for theirs in everyone), "the ranks' parameters differ"
 
@@ -63,11 +67,22 @@ def train(model, optimizer, steps=range(3)):
         optimizer.step()
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"groups": 2}, {"groups": 100}, {"gradient_predivide_factor": float(SIZE)},
-    {"gradient_predivide_factor": 2.0, "groups": 1}, {"compression": hvd.Compression.none}, {"op": hvd.Average},
-], ids=str)
-@pytest.mark.parametrize("optimizer_class", [sgd, lambda model: torch.optim.Adam(model.parameters(), lr=0.01)], ids=["SGD", "Adam"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"groups": 2},
+        {"groups": 100},
+        {"gradient_predivide_factor": float(SIZE)},
+        {"gradient_predivide_factor": 2.0, "groups": 1},
+        {"compression": hvd.Compression.none},
+        {"op": hvd.Average},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "optimizer_class", [sgd, lambda model: torch.optim.Adam(model.parameters(), lr=0.01)], ids=["SGD", "Adam"]
+)
 def test_steps_are_those_of_averaged_gradients(optimizer_class, options):
     model, reference = make_model(), make_model()
     optimizer, reference_optimizer = distributed(model, optimizer_class(model), **options), optimizer_class(reference)
@@ -77,11 +92,15 @@ def test_steps_are_those_of_averaged_gradients(optimizer_class, options):
     assert_like(model, reference)
 
 
-@pytest.mark.parametrize("op, combine", [
-    (hvd.Sum, sum),
-    (hvd.Min, lambda gradients: torch.stack(gradients).amin(0)),
-    (hvd.Max, lambda gradients: torch.stack(gradients).amax(0)),
-], ids=["Sum", "Min", "Max"])
+@pytest.mark.parametrize(
+    "op, combine",
+    [
+        (hvd.Sum, sum),
+        (hvd.Min, lambda gradients: torch.stack(gradients).amin(0)),
+        (hvd.Max, lambda gradients: torch.stack(gradients).amax(0)),
+    ],
+    ids=["Sum", "Min", "Max"],
+)
 def test_other_reductions(op, combine):
     model, reference = make_model(), make_model()
     train(model, distributed(model, op=op), [0])
@@ -286,6 +305,7 @@ def test_a_closure_is_synchronized():
     model, reference = make_model(), make_model()
     optimizer, reference_optimizer = distributed(model), sgd(reference)
     for step in range(2):
+
         def closure():
             optimizer.zero_grad()
             loss = loss_of(model, step, RANK)
@@ -381,9 +401,12 @@ def test_a_failed_step_leaves_the_optimizer_usable():
 
 def test_arguments():
     model = make_model()
-    for options, text in ((dict(gradient_predivide_factor=2.0, op=hvd.Sum), "gradient_predivide_factor"),
-                          (dict(backward_passes_per_step=0), "backward_passes_per_step > 0"),
-                          (dict(groups=0), "groups"), (dict(groups=[[model[0].weight], [model[0].weight]]), "once")):
+    for options, text in (
+        (dict(gradient_predivide_factor=2.0, op=hvd.Sum), "gradient_predivide_factor"),
+        (dict(backward_passes_per_step=0), "backward_passes_per_step > 0"),
+        (dict(groups=0), "groups"),
+        (dict(groups=[[model[0].weight], [model[0].weight]]), "once"),
+    ):
         with pytest.raises(ValueError, match=text):
             distributed(model, **options)
     with pytest.raises(ValueError, match="already"):

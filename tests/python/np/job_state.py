@@ -12,9 +12,14 @@ hvd.init()
 RANK, SIZE = hvd.rank(), hvd.size()
 
 OPTIMIZERS = sorted(
-    (subclass for subclass in torch.optim.Optimizer.__subclasses__()
-     if subclass.__module__.startswith("torch.optim") and subclass not in (torch.optim.LBFGS, torch.optim.SparseAdam)),
-    key=lambda subclass: subclass.__name__)
+    (
+        subclass
+        for subclass in torch.optim.Optimizer.__subclasses__()
+        if subclass.__module__.startswith("torch.optim")
+        and subclass not in (torch.optim.LBFGS, torch.optim.SparseAdam)
+    ),
+    key=lambda subclass: subclass.__name__,
+)
 OPTIONS = {
     "SGD": [{"lr": 0.1}, {"lr": 0.1, "momentum": 0.9, "nesterov": True}],
     "RMSprop": [{"lr": 0.1}, {"lr": 0.1, "momentum": 0.9, "centered": True}],
@@ -24,8 +29,11 @@ OPTIONS = {
 
 def make(optimizer_class, options, wrapped):
     """A model and its optimizer, with options that differ between ranks."""
-    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
-    groups = [{"params": model[0].parameters()}, {"params": model[1].parameters(), "lr": options.get("lr", 0.1) / (RANK + 2)}]
+    model = torch.nn.Sequential(*(torch.nn.Linear(*size, bias=False) for size in ((3, 4), (4, 2))))
+    groups = [
+        {"params": model[0].parameters()},
+        {"params": model[1].parameters(), "lr": options.get("lr", 0.1) / (RANK + 2)},
+    ]
     optimizer = optimizer_class(groups, **dict(options, lr=options.get("lr", 0.1) / (RANK + 1)))
     if wrapped:
         optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
@@ -45,13 +53,16 @@ def step(model, optimizer, factor):
 
 def comparable(optimizer):
     """The optimizer's state and options as plain values."""
+
     def plain(value):
         return (str(value.dtype), value.tolist()) if isinstance(value, torch.Tensor) else value
 
     content = optimizer.state_dict()
     return {
-        "state": {number: {key: plain(value) for key, value in sorted(state.items())}
-                  for number, state in content["state"].items()},
+        "state": {
+            number: {key: plain(value) for key, value in sorted(state.items())}
+            for number, state in content["state"].items()
+        },
         "groups": [{key: plain(value) for key, value in sorted(group.items())} for group in content["param_groups"]],
     }
 

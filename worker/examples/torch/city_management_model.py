@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Forecasts the next hour's traffic in a city from the last day's hours and the weather, with an LSTM trained by Horovod.
+"""Forecasts a city's traffic for the next hour from the last day's hours and the weather: an LSTM, trained by Horovod.
 
     horovodrun -np 4 -H localhost:4 python city_management_model.py
     python city_management_model.py                                   (one process, no launcher)
 
-The data is the hourly number of rented bicycles in Washington DC in 2011, which the package ISLP brings along
-(pip install --no-deps ISLP). --data reads another file; see hourly_traffic.py. The weather of the hour to come counts as known:
-weather forecasts for an hour are good.
+The data is the hourly number of rented bicycles in Washington DC in 2011, which the package ISLP brings along (pip
+install --no-deps ISLP). --data reads another file; see hourly_traffic.py. The weather of the hour to come counts as
+known: weather forecasts for an hour are good.
 
 However many workers there are, they take the same steps with the same samples: each has its share of every batch.
 """
@@ -26,24 +26,35 @@ DAY = 24
 WEEK = 7 * DAY
 TEST_SHARE = 0.2
 PLOTTED_HOURS = 2 * WEEK
+SHORTEST = 6 * WEEK
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Trains an LSTM that forecasts hourly traffic.")
-    parser.add_argument("--data", metavar="FILE", help="CSV file, plain or .gz (default: Bikeshare.csv of the package ISLP)")
+    parser.add_argument(
+        "--data", metavar="FILE", help="CSV file, plain or .gz (default: Bikeshare.csv of the package ISLP)"
+    )
     parser.add_argument("--epochs", type=int, default=12, help="how often all samples are used (%(default)s)")
-    parser.add_argument("--batch-size", type=int, default=128, help="samples per step, over all workers (%(default)s)")
+    parser.add_argument(
+        "--batch-size", type=int, default=128, help="samples per step, over all workers (%(default)s)"
+    )
     parser.add_argument("--lr", type=float, default=0.006, help="highest learning rate (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of all that is random (%(default)s)")
-    parser.add_argument("--plot", metavar="FILE", default="city_management_forecast.png",
-                        help="where the forecast is drawn, as PNG (%(default)s)")
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        default="city_management_forecast.png",
+        help="where the forecast is drawn, as PNG (%(default)s)",
+    )
     arguments = parser.parse_args()
     for name in ("epochs", "batch_size", "lr"):
         if getattr(arguments, name) <= 0:
             parser.error("--%s must be more than 0" % name.replace("_", "-"))
     arguments.data = arguments.data or hourly_traffic.default_file()
     if arguments.data is None:
-        parser.error("the package ISLP, which has the data, is not installed: pip install --no-deps ISLP, or give --data FILE")
+        parser.error(
+            "the package ISLP, which has the data, is not installed: pip install --no-deps ISLP, or give --data FILE"
+        )
     return arguments
 
 
@@ -56,12 +67,14 @@ def say(*words):
 class Samples:
     """What the model sees, and what it should say, for every hour whose last day is known.
 
-    inputs [n, 24, features]: the traffic of the 24 hours before, each with calendar and weather of the hour after it, so that
-    the last has those of the hour to forecast. targets [n]: its traffic. Both are scaled by the mean and deviation of the time
-    before `split`, which is all that the model may know. naive [n]: the traffic a week before.
+    inputs [n, 24, features]: the traffic of the 24 hours before, each with calendar and weather of the hour after it,
+    so that the last has those of the hour to forecast. targets [n]: its traffic. Both are scaled by the mean and
+    deviation of the time before `split`, which is all that the model may know. naive [n]: the traffic a week before.
     """
 
     def __init__(self, traffic):
+        if len(traffic.counts) < SHORTEST:
+            sys.exit("the data is too short: %d hours, and %d are needed" % (len(traffic.counts), SHORTEST))
         counts = torch.tensor(traffic.counts)
         observed = torch.tensor(traffic.observed)
         hours = torch.arange(WEEK, len(counts))
@@ -85,7 +98,7 @@ class Samples:
         self.train = self.hours < split
         self.test = self.hours >= split
         if not self.train.any() or not self.test.any():
-            sys.exit("the data is too short: at least some weeks of hours are needed, and here are %d hours" % len(counts))
+            sys.exit("the data has too many gaps: no hour can be forecast before, or none after, the split")
 
 
 class Forecaster(torch.nn.Module):
@@ -136,7 +149,9 @@ def train(model, samples, arguments):
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, arguments.lr, total_steps=arguments.epochs * len(loader))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, arguments.lr, total_steps=arguments.epochs * len(loader)
+    )
 
     progress = Progress(arguments.epochs, len(loader))
     start = time.perf_counter()
@@ -190,7 +205,9 @@ def draw(path, samples, expected, traffic):
 
     hours = [traffic.start + hourly_traffic.HOUR * int(hour) for hour in samples.hours[samples.test]]
     figure, axes = pyplot.subplots(figsize=(14, 5))
-    axes.plot(hours[-PLOTTED_HOURS:], samples.truth[samples.test][-PLOTTED_HOURS:].tolist(), label="truth", color="0.6")
+    axes.plot(
+        hours[-PLOTTED_HOURS:], samples.truth[samples.test][-PLOTTED_HOURS:].tolist(), label="truth", color="0.6"
+    )
     axes.plot(hours[-PLOTTED_HOURS:], expected[-PLOTTED_HOURS:].tolist(), label="forecast", color="C3", linewidth=1.0)
     axes.set_ylabel("%s per hour" % traffic.unit)
     axes.set_title("Hourly traffic, the last two weeks")
@@ -224,8 +241,10 @@ def main():
 
     if hvd.rank() == 0:
         truth = samples.truth[samples.test]
-        print("mean absolute error: %.1f %s per hour; naive forecast (same hour one week before): %.1f" % (
-            (expected - truth).abs().mean(), traffic.unit, (samples.naive[samples.test] - truth).abs().mean()))
+        print(
+            "mean absolute error: %.1f %s per hour; naive forecast (same hour one week before): %.1f"
+            % ((expected - truth).abs().mean(), traffic.unit, (samples.naive[samples.test] - truth).abs().mean())
+        )
         print("speed: %.0f samples per second" % speed, flush=True)
         draw(arguments.plot, samples, expected, traffic)
     hvd.shutdown()

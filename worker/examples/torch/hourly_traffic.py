@@ -2,9 +2,11 @@
 
 Two formats are known by their column names:
 
-    Bikeshare        rented bicycles in Washington DC, 2011: the file in the package ISLP
-    Metro Interstate cars on Interstate 94 near Minneapolis, UCI Machine Learning Repository (with its column names of old or
-                     with those that have units), plain or .gz
+    Bikeshare           rented bicycles in Washington DC, 2011: the file in the package ISLP
+    Metro Interstate    cars on Interstate 94 near Minneapolis, from the UCI Machine Learning Repository; its columns
+                        may have their old names or those with units
+
+A file may be compressed with gzip; then its name ends in .gz.
 """
 
 import collections
@@ -20,8 +22,10 @@ GAP_FILLED_HOURS = 3  # longer gaps stay gaps: nobody knows what went on there
 HEADER_ERROR = "%s has columns that are neither those of Bikeshare nor those of Metro Interstate Traffic Volume: %s"
 NAN = float("nan")
 
-# start: the first hour. counts: one per hour, NaN where nobody knows. observed: whether the count was measured, not filled.
-# weather, calendar: a list of numbers per hour. account: what was read and cleaned, a line each. unit: what is counted.
+# start: the first hour.
+# counts: one per hour, NaN where nobody knows. observed: whether it was measured, not filled in.
+# weather, calendar: a list of numbers per hour.
+# account: what was read and cleaned, a line each. unit: what is counted.
 Traffic = collections.namedtuple("Traffic", "start counts observed weather calendar account unit")
 
 # One row that was understood. weather: the values of the format's columns, NaN where impossible.
@@ -29,7 +33,7 @@ _Row = collections.namedtuple("_Row", "time count weather holiday")
 
 
 def default_file():
-    """Bikeshare.csv of the package ISLP, without importing it (it would want many other packages). None: not installed."""
+    """Bikeshare.csv of the package ISLP, or None. The package is not imported: it would want many others."""
     spec = importlib.util.find_spec("ISLP")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         path = os.path.join(folder, "data", "Bikeshare.csv")
@@ -39,7 +43,10 @@ def default_file():
 
 
 def read(path):
-    """The traffic in the file. ValueError: it has other columns, or no row that can be used. OSError: it cannot be read."""
+    """The traffic in the file.
+
+    OSError: it cannot be read. ValueError: it has other columns, or no row that can be used.
+    """
     opener = gzip.open if path.endswith(".gz") else open
     with opener(path, "rt", newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
@@ -123,12 +130,13 @@ def _clean(path, known, records):
     counts, filled = _fill_short_gaps(counts)
     free_days = {row.time.date() for row in rows.values() if row.holiday}
     account = [
-        "%s: %s rows, %s hours from %s to %s" % (os.path.basename(path), _number(len(records)), _number(len(hours)), start, end),
+        "%s: %s rows, %s hours from %s to %s"
+        % (os.path.basename(path), _number(len(records)), _number(len(hours)), start, end),
         "rows that cannot be read: %s, left out" % _number(unreadable),
         "rows for an hour that is there already: %s, left out" % _number(repeated),
         "impossible weather values: %s, replaced by the hour before's" % _number(impossible),
-        "hours without a row: %s; %s in gaps of up to %d hours are filled in as input, %s are left out; none is used to score"
-        % (_number(missing), _number(filled), GAP_FILLED_HOURS, _number(missing - filled)),
+        "hours without a row: %s; %s in gaps of up to %d hours are filled in as input, %s are left out; none is used "
+        "to score" % (_number(missing), _number(filled), GAP_FILLED_HOURS, _number(missing - filled)),
     ]
     weather = _carry_forward([row.weather if row else None for row in found])
     calendar = [_calendar(hour, hour.date() in free_days) for hour in hours]

@@ -1,7 +1,8 @@
 """Operations that were begun: their numbers, what they hold on to, and waiting for them.
 
-Numbers come from one counter of the process, the first after init() is 1. Every call takes one, a call that is rejected
-too: operations without a name are told apart by it, so the numbers must run alike on all ranks whatever becomes of a call.
+Numbers come from one counter of the process, the first after init() is 1. Every call takes one, a call that is
+rejected too: operations without a name are told apart by it, so the numbers must run alike on all ranks whatever
+becomes of a call.
 """
 
 import ctypes
@@ -57,11 +58,14 @@ class Operation(object):
         self.keep = None
 
     def gathered(self, part, ranks):
-        """What the allgather `part` has brought: (address, bytes, every rank's first dimension). Valid until release."""
+        """What the allgather `part` has brought: (address, bytes, every rank's first dimension). Valid until
+        release."""
         data = ctypes.c_void_p()
         size = ctypes.c_int64()
         dims = ctypes.POINTER(ctypes.c_int64)()
-        code = self.library.fdl_gathered(self.native[part], ctypes.byref(data), ctypes.byref(size), ctypes.byref(dims))
+        code = self.library.fdl_gathered(
+            self.native[part], ctypes.byref(data), ctypes.byref(size), ctypes.byref(dims)
+        )
         if code != errors.OK:
             raise errors.exception(code, _library.last_error(self.library))
         return data.value, size.value, dims[:ranks]

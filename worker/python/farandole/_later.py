@@ -1,4 +1,4 @@
-"""What the interface has and this version does not do yet: present under its name, and an error that says so when used."""
+"""What the interface has and this version does not do yet: there under its name, and an error when it is used."""
 
 
 def error(what):

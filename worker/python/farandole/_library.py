@@ -119,8 +119,8 @@ def _open(file):
     version = library.fdl_abi_version()
     if version != ABI_VERSION:
         raise ImportError(
-            "%s (farandole %s) has version %d of the C interface, and this package speaks version %d: both must come from "
-            "one build" % (file, library.fdl_version().decode(), version, ABI_VERSION)
+            "%s (farandole %s) has version %d of the C interface, and this package speaks version %d: both must come "
+            "from one build" % (file, library.fdl_version().decode(), version, ABI_VERSION)
         )
     return library
 

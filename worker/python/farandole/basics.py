@@ -3,10 +3,12 @@
 import atexit
 import ctypes
 import os
+import sys
 
 from farandole import _handles, _later, _library, errors
 
-# A wait in the native library is cut into slices of this length, since Python runs its signal handlers only between them.
+# A wait in the native library is cut into slices of this length, since Python runs its signal handlers only between
+# them.
 _SLICE_SECONDS = 0.1
 
 _pid = None  # the process that called init()
@@ -49,7 +51,7 @@ def init(comm=None, process_sets=None):
 
 
 def shutdown():
-    """Leaves the job in order: blocks until what all ranks have asked for is finished; the rest fails. Safe to repeat."""
+    """Leaves the job in order: blocks until what all ranks have asked for is finished; the rest fails. Repeatable."""
     library = _library.loaded()
     if library is not None and _pid == os.getpid():
         library.fdl_shutdown()
@@ -58,8 +60,18 @@ def shutdown():
 def _register_atexit():
     global _atexit_registered
     if not _atexit_registered:
-        atexit.register(shutdown)
+        atexit.register(_leave_at_exit)
         _atexit_registered = True
+
+
+def _leave_at_exit():
+    """Leaves in order, unless this process ends by an exception that nobody caught.
+
+    Were that one to leave in order, its peers would be told, fail, and perhaps end before it has, and the launcher
+    would name one of them as the first to fail. When it just ends, its exit is seen first.
+    """
+    if getattr(sys, "last_type", None) is None or hasattr(sys, "ps1"):
+        shutdown()
 
 
 def is_initialized():
@@ -72,8 +84,8 @@ def check_not_forked():
     """ValueError in a child that was forked after init(): it has no part in the group."""
     if _pid is not None and _pid != os.getpid():
         raise ValueError(
-            "process %d was forked from process %d after hvd.init() and has no part in its group; only process %d itself can "
-            "use hvd" % (os.getpid(), _pid, _pid)
+            "process %d was forked from process %d after hvd.init() and has no part in its group; only process %d "
+            "itself can use hvd" % (os.getpid(), _pid, _pid)
         )
 
 

@@ -25,11 +25,13 @@ class HostsUpdatedInterrupt(RuntimeError):
 
 
 class HorovodVersionMismatchError(ImportError):
-    """A framework is not the one that an extension was compiled for. Kept for scripts that name it: nothing here is compiled
-    against a framework, so it is never raised."""
+    """A framework is not the one that an extension was compiled for. Kept for scripts that name it: nothing here is
+    compiled against a framework, so it is never raised."""
 
     def __init__(self, name, version, installed_version):
-        super().__init__("Framework %s installed with version %s but found version %s." % (name, installed_version, version))
+        super().__init__(
+            "Framework %s installed with version %s but found version %s." % (name, installed_version, version)
+        )
         self.name = name
         self.version = version
         self.installed_version = installed_version

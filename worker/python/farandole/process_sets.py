@@ -34,7 +34,11 @@ class ProcessSet(object):
         return basics.rank() in self.ranks
 
     def __str__(self):
-        return "ProcessSet(process_set_id=%s, ranks=%s, mpi_comm=%s)" % (self.process_set_id, self.ranks, self.mpi_comm)
+        return "ProcessSet(process_set_id=%s, ranks=%s, mpi_comm=%s)" % (
+            self.process_set_id,
+            self.ranks,
+            self.mpi_comm,
+        )
 
 
 class _GlobalProcessSet(ProcessSet):

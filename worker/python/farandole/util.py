@@ -10,7 +10,8 @@ _cache = {}  # answers of extension_available, by name
 
 
 def extension_available(ext_base_name, verbose=False):
-    """Whether this package serves the framework `ext_base_name` here: it has a module for it, and the framework is there."""
+    """Whether this package serves the framework `ext_base_name` here: it has a module for it, and the framework is
+    there."""
     if ext_base_name not in _cache:
         served = importlib.util.find_spec("farandole." + ext_base_name) is not None
         _cache[ext_base_name] = served and importlib.util.find_spec(ext_base_name) is not None
@@ -23,7 +24,9 @@ def check_extension(ext_name, ext_env_var=None, pkg_path=None, *args):
     """ImportError unless extension_available(); the other arguments are the original's, and have no meaning here."""
     base = ext_name.rsplit(".", 1)[-1].replace("mpi_lib_v2", "torch").replace("mpi_lib", "tensorflow")
     if not extension_available(base):
-        raise ImportError("Extension %s is not available: farandole has no part for %s, or it is not installed." % (ext_name, base))
+        raise ImportError(
+            "Extension %s is not available: farandole has no part for %s, or it is not installed." % (ext_name, base)
+        )
 
 
 def check_installed_version(name, version, exception=None):
@@ -81,8 +84,11 @@ def env(**variables):
 
 def get_env_rank_and_size():
     """(rank, size) as the launcher's environment has them, whichever launcher it was; (0, 1) without one."""
-    for rank, size in (("HOROVOD_RANK", "HOROVOD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-                       ("PMI_RANK", "PMI_SIZE")):
+    for rank, size in (
+        ("HOROVOD_RANK", "HOROVOD_SIZE"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ):
         if rank in os.environ and size in os.environ:
             return int(os.environ[rank]), int(os.environ[size])
     return 0, 1

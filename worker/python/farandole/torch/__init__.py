@@ -11,9 +11,28 @@ Works with PyTorch 1.10 and newer. Importing it does not load the native library
 
 from farandole import _later
 from farandole.basics import (
-    ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built, gloo_enabled, init, is_homogeneous, is_initialized,
-    local_rank, local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built, rank, rocm_built, shutdown, size,
-    start_timeline, stop_timeline,
+    ccl_built,
+    cross_rank,
+    cross_size,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    init,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rank,
+    rocm_built,
+    shutdown,
+    size,
+    start_timeline,
+    stop_timeline,
 )
 from farandole.errors import HorovodInternalError, HostsUpdatedInterrupt
 from farandole.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
@@ -21,13 +40,40 @@ from farandole.torch import elastic
 from farandole.torch._autograd import allgather, allreduce, broadcast, grouped_allgather, grouped_allreduce
 from farandole.torch.compression import Compression
 from farandole.torch.functions import (
-    allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters,
+    allgather_object,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
 )
 from farandole.torch.ops import (
-    Adasum, Average, Max, Min, Product, Sum, allgather_async, allreduce_, allreduce_async, allreduce_async_, alltoall,
-    alltoall_async, barrier, broadcast_, broadcast_async, broadcast_async_, grouped_allgather_async, grouped_allreduce_,
-    grouped_allreduce_async, grouped_allreduce_async_, grouped_reducescatter, grouped_reducescatter_async, join, poll,
-    reducescatter, reducescatter_async, sparse_allreduce_async, synchronize,
+    Adasum,
+    Average,
+    Max,
+    Min,
+    Product,
+    Sum,
+    allgather_async,
+    allreduce_,
+    allreduce_async,
+    allreduce_async_,
+    alltoall,
+    alltoall_async,
+    barrier,
+    broadcast_,
+    broadcast_async,
+    broadcast_async_,
+    grouped_allgather_async,
+    grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+    grouped_reducescatter,
+    grouped_reducescatter_async,
+    join,
+    poll,
+    reducescatter,
+    reducescatter_async,
+    sparse_allreduce_async,
+    synchronize,
 )
 from farandole.torch.optimizer import DistributedOptimizer
 

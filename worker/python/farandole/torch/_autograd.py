@@ -1,7 +1,7 @@
 """The blocking operations that gradients flow through.
 
-The operation of a gradient is named after the one that it belongs to, with ".gradient" behind, so that it does not depend on
-what else a rank does meanwhile.
+The operation of a gradient is named after the one that it belongs to, with ".gradient" behind, so that it does not
+depend on what else a rank does meanwhile.
 """
 
 import torch
@@ -72,8 +72,16 @@ class _Broadcast(torch.autograd.Function):
         return averaged if basics.rank() == ctx.root_rank else averaged * 0, None, None, None
 
 
-def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-              postscale_factor=1.0, process_set=global_process_set):
+def allreduce(
+    tensor,
+    average=None,
+    name=None,
+    compression=Compression.none,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Reduces `tensor` over all ranks into a new one; see ops.allreduce_async. `compression`: how it travels."""
     op = ops.reduce_op(op, average)
     compressed, context = compression.compress(tensor)
@@ -81,8 +89,16 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     return compression.decompress(reduced, context)
 
 
-def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
-                      postscale_factor=1.0, process_set=global_process_set):
+def grouped_allreduce(
+    tensors,
+    average=None,
+    name=None,
+    compression=Compression.none,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Reduces several tensors together; returns a list of new ones."""
     op = ops.reduce_op(op, average)
     pairs = [compression.compress(tensor) for tensor in tensors]

@@ -1,4 +1,4 @@
-"""GradientExchange: sends the gradients of an optimizer's parameters as backward() makes them, and collects what comes back.
+"""GradientExchange: sends an optimizer's gradients as backward() makes them, and collects what comes back.
 
 A parameter is in one of three states:
 
@@ -15,16 +15,15 @@ import torch
 
 from farandole import basics
 from farandole.errors import HorovodInternalError
-from farandole.torch import _groups
-from farandole.torch import _names
-from farandole.torch import ops
+from farandole.torch import _groups, _names, ops
 
 
 class GradientExchange(object):
     """Serves one optimizer. With one rank it does nothing."""
 
     def __init__(self, names, compression, passes, op, predivide_factor, groups, sparse_as_dense):
-        """names: {parameter: name}. The rest as in DistributedOptimizer. ValueError: `passes` or `groups` make no sense."""
+        """names: {parameter: name}. The rest as in DistributedOptimizer. ValueError: `passes` or `groups` make no
+        sense."""
         self._compression = compression
         self._op = op
         self._factors = {"prescale_factor": 1.0 / predivide_factor, "postscale_factor": predivide_factor}
@@ -52,7 +51,7 @@ class GradientExchange(object):
         return bool(self._touched or self._sent)
 
     def synchronize(self, param_groups):
-        """Makes every `.grad` that of all ranks. Parameters that are new in `param_groups` are taken care of from now on.
+        """Makes every `.grad` that of all ranks. Parameters that are new in `param_groups` are joined to it.
 
         After an error of an operation, the first of which is raised, all parameters are waiting again.
         """
@@ -112,7 +111,8 @@ class GradientExchange(object):
         else:
             with torch.enable_grad():
                 accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-            self._hooks[parameter] = (accumulator, accumulator.register_hook(came))  # it lives only as long as it is held
+            # The accumulator, and the hook with it, lives only as long as it is held.
+            self._hooks[parameter] = (accumulator, accumulator.register_hook(came))
 
     def _gradient_came(self, parameter):
         if self._left[parameter] <= 0:
@@ -143,7 +143,9 @@ class GradientExchange(object):
         if parameters[0] not in self._group_of:
             handle = ops.allreduce_async_(tensors[0], name=self._names[dense[0]], op=self._op, **self._factors)
         else:
-            handle = ops.grouped_allreduce_async_(tensors, name=self._names[parameters[0]], op=self._op, **self._factors)
+            handle = ops.grouped_allreduce_async_(
+                tensors, name=self._names[parameters[0]], op=self._op, **self._factors
+            )
         collector = _Collector(handle, self._compression, dense, compressed)
         self._sent.update(dict.fromkeys(dense, collector))
 
@@ -153,8 +155,11 @@ class GradientExchange(object):
         return parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
 
     def _send_sparse(self, parameter):
-        """Sends a sparse gradient as such; False when that is not what is to be done. A parameter that had one before and has
-        none now has one without entries, as far as the other ranks see."""
+        """Sends a sparse gradient as such; False when that is not what is to be done.
+
+        A parameter that had one before and has none now takes part without entries. (One that never had any on this
+        rank is taken for dense: the first step must bring it a gradient on all ranks or on none.)
+        """
         gradient = parameter.grad
         if gradient is None and parameter in self._sparse:
             gradient = parameter.grad = torch.zeros_like(parameter).to_sparse(1)

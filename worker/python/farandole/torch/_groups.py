@@ -33,7 +33,8 @@ def assign(groups, names, collective):
     groups: None; a number, into so many parts the parameters are cut; or a list of lists of parameters.
     names: {parameter: name}. collective: several ranks call this together, and rank 0 has the order of parameters.
 
-    ValueError: neither; something that is no parameter of the optimizer; one that is in two groups; ranks name other ones.
+    ValueError: neither; something that is no parameter of the optimizer; one that is in two groups; ranks name other
+    ones.
     """
     if groups is None:
         return [], {}

@@ -28,22 +28,29 @@ def parameter_names(param_groups, named_parameters):
         return places
     named = list(named_parameters)
     if not all(isinstance(item, tuple) and len(item) == 2 for item in named):
-        raise ValueError("named_parameters should be a sequence of tuples (name, parameter), usually produced by "
-                         "model.named_parameters().")
+        raise ValueError(
+            "named_parameters should be a sequence of tuples (name, parameter), usually produced by "
+            "model.named_parameters()."
+        )
     counts = collections.Counter(name for name, _ in named)
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
-        raise ValueError("Parameter names in named_parameters must be unique. Found duplicates: %s" % ", ".join(twice))
+        raise ValueError(
+            "Parameter names in named_parameters must be unique. Found duplicates: %s" % ", ".join(twice)
+        )
     result = {parameter: name for name, parameter in named}
     unnamed = [place for parameter, place in places.items() if parameter not in result]
     if unnamed:
-        raise ValueError("named_parameters was specified, but one or more model parameters were not named. Their group and "
-                         "index in the optimizer: %s" % ", ".join(place[len("noname."):] for place in unnamed))
+        raise ValueError(
+            "named_parameters was specified, but one or more model parameters were not named. Their group and "
+            "index in the optimizer: %s" % ", ".join(place[len("noname.") :] for place in unnamed)
+        )
     return {parameter: result[parameter] for parameter in places}
 
 
 def scope(names):
-    """What to put before `names` so that none of them is one of an earlier optimizer's: nothing for the first, then a number.
+    """What to put before `names` so that none of them is one of an earlier optimizer's: nothing for the first, then a
+    number.
 
     It counts optimizers since init(), so ranks that make them in one order agree.
     """

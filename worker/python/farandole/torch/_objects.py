@@ -11,7 +11,8 @@ from farandole.torch import ops
 
 
 def _dump(obj):
-    """`obj` as a tensor of bytes. cloudpickle, where it is installed, also takes functions and classes of the script."""
+    """`obj` as a tensor of bytes. cloudpickle, where it is installed, also takes functions and classes of the
+    script."""
     try:
         import cloudpickle as pickler
     except ImportError:
@@ -25,7 +26,8 @@ def _load(data):
 
 
 def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set):
-    """The object of rank `root_rank`, on all ranks; what the others give is ignored. It is pickled; the root gets its own."""
+    """The object of rank `root_rank`, on all ranks; what the others give is ignored. It is pickled; the root gets its
+    own."""
     is_root = basics.rank() == root_rank
     data = _dump(obj) if is_root else None
     size = torch.tensor([len(data) if is_root else 0])

@@ -1,7 +1,7 @@
 """broadcast_optimizer_state: every rank's optimizer becomes the root's, whatever either has been through before.
 
-The root describes its state - which values each parameter has, their shapes and types, and the options of the groups - in
-one object; the others make themselves look so, and then all tensors travel at once, into place.
+The root describes its state - which values each parameter has, their shapes and types, and the options of the groups -
+in one object; the others make themselves look so, and then all tensors travel at once, into place.
 """
 
 import collections
@@ -18,8 +18,8 @@ _Tensor = collections.namedtuple("_Tensor", "shape dtype with_parameter")
 def broadcast_optimizer_state(optimizer, root_rank, model=None):
     """Makes the state and the options of `optimizer` equal to those of rank `root_rank`.
 
-    An optimizer that has not stepped yet gets gradients of zero where there are none, as the original does, but makes no
-    step: parameters and step counts stay as they are. model: tells which parameters have sparse gradients.
+    An optimizer that has not stepped yet gets gradients of zero where there are none, as the original does, but makes
+    no step: parameters and step counts stay as they are. model: tells which parameters have sparse gradients.
 
     ValueError, on all ranks: it is LBFGS, whose state has no fixed shape; or the ranks' optimizers have other groups.
     """
@@ -40,8 +40,10 @@ def _check_same_groups(optimizer):
     sizes = _objects.allgather_object([len(group["params"]) for group in optimizer.param_groups])
     for rank, theirs in enumerate(sizes):
         if theirs != sizes[0]:
-            raise ValueError("the optimizer of rank 0 has groups of %s parameters, and that of rank %d of %s"
-                             % (sizes[0], rank, theirs))
+            raise ValueError(
+                "the optimizer of rank 0 has groups of %s parameters, and that of rank %d of %s"
+                % (sizes[0], rank, theirs)
+            )
 
 
 def _parameters(optimizer):
@@ -60,7 +62,8 @@ def _add_zero_gradients(optimizer, model):
 
 
 def _describe(optimizer):
-    """(options of each group, state of each parameter with descriptions for tensors, state that belongs to no parameter)"""
+    """(options of each group, state of each parameter with descriptions for tensors, state that belongs to no
+    parameter)"""
     groups = [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
     states = []
     for parameter in _parameters(optimizer):

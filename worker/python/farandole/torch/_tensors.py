@@ -17,8 +17,8 @@ _NATIVE = {
     torch.float64: _library.FLOAT64,
 }
 
-# Other types are only moved: as bytes, with these dimensions behind the tensor's own. Their product is the type's size, and
-# no two types have the same, so that ranks which disagree about the type are told.
+# Other types are only moved: as bytes, with these dimensions behind the tensor's own. Their product is the type's
+# size, and no two types have the same, so that ranks which disagree about the type are told.
 _AS_BYTES = {
     "bool": (1,),
     "int8": (1, 1),
@@ -56,7 +56,8 @@ def on_host(tensor):
 
 
 def describe(record, source, target):
-    """Fills `record`, a _library.Tensor, for `source` and `target`, which are as on_host returns them; `target` may be None.
+    """Fills `record`, a _library.Tensor, for `source` and `target`, which are as on_host returns them; `target` may be
+    None.
 
     Returns what must stay alive for the call.
     """
@@ -79,7 +80,8 @@ def give_back(tensor, host):
 
 
 def gathered(source, address, size, first_dims):
-    """A new tensor with the `size` bytes at `address`, typed and shaped like `source` apart from the first dimension."""
+    """A new tensor with the `size` bytes at `address`, typed and shaped like `source` apart from the first
+    dimension."""
     result = torch.empty((sum(first_dims),) + tuple(source.shape[1:]), dtype=source.dtype)
     expected = result.numel() * result.element_size()
     if expected != size:

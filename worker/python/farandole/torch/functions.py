@@ -12,8 +12,8 @@ from farandole.torch._state import broadcast_optimizer_state  # noqa: F401
 def broadcast_parameters(params, root_rank):
     """Overwrites tensors with those of rank `root_rank`; all travel at once.
 
-    params: a dict such as model.state_dict(), whose values that are no tensors are replaced by the root's; or any iterable
-    of tensors or of pairs (name, tensor), such as model.named_parameters().
+    params: a dict such as model.state_dict(), whose values that are no tensors are replaced by the root's; or any
+    iterable of tensors or of pairs (name, tensor), such as model.named_parameters().
 
     ValueError: `params` is something else.
     """
@@ -38,5 +38,7 @@ def _named(item, params):
         return None, item
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], torch.Tensor):
         return item
-    raise ValueError("invalid params of type: %s with an element of type %s; give tensors or pairs (name, tensor)"
-                     % (type(params), type(item)))
+    raise ValueError(
+        "invalid params of type: %s with an element of type %s; give tensors or pairs (name, tensor)"
+        % (type(params), type(item))
+    )

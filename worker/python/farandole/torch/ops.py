@@ -1,17 +1,17 @@
 """The operations on tensors. Those that begin with an asynchronous call end with synchronize(handle).
 
-All ranks must call the same operations under the same names, in any order. Without a name an operation is matched by its
-number: then all ranks must call them in one order.
+All ranks must call the same operations under the same names, in any order. Without a name an operation is matched by
+its number: then all ranks must call them in one order.
 
-Tensors may be anywhere and of any layout but sparse; those that are not contiguous in host memory travel as copies. Types:
-reduced are uint8, int32, int64, float16, bfloat16, float32 and float64; gathered and broadcast are also bool, int8, int16
-and complex numbers.
+Tensors may be anywhere and of any layout but sparse; those that are not contiguous in host memory travel as copies.
+Types: reduced are uint8, int32, int64, float16, bfloat16, float32 and float64; gathered and broadcast are also bool,
+int8, int16 and complex numbers.
 
 Errors of every function here:
     ValueError            not initialised, or this call's own arguments: a type, a name that is in use
     NotImplementedError   a process set or an operation that this version does not have
-    HorovodInternalError  from synchronize, so from the blocking forms too: the ranks disagree, or one was lost. It is raised
-                          on all ranks; when they only disagreed, the next operation works.
+    HorovodInternalError  from synchronize, so from the blocking forms too: the ranks disagree, or one was lost. It is
+                          raised on all ranks; when they only disagreed, the next operation works.
 """
 
 import ctypes
@@ -41,7 +41,9 @@ def reduce_op(op, average):
     if average is not None:
         if op is not None:
             raise ValueError("The op parameter supersedes average. Please provide only one of them.")
-        warnings.warn("Parameter `average` has been replaced with `op` and will be removed", DeprecationWarning, stacklevel=3)
+        warnings.warn(
+            "Parameter `average` has been replaced with `op` and will be removed", DeprecationWarning, stacklevel=3
+        )
         return Average if average else Sum
     if op is None:
         return Average
@@ -124,8 +126,15 @@ def _grouped_allreduce(tensors, in_place, average, name, op, prescale_factor, po
     return _reduce(call, call.names(len(tensors)), tensors, in_place, op, prescale_factor, postscale_factor, list)
 
 
-def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                    process_set=global_process_set):
+def allreduce_async(
+    tensor,
+    average=None,
+    name=None,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Begins to reduce `tensor` over all ranks into a new one: postscale_factor * op(prescale_factor * tensor).
 
     op: Average when not given. average: the old form of it, True for Average and False for Sum.
@@ -133,39 +142,76 @@ def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.
     return _allreduce(tensor, False, average, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                     process_set=global_process_set):
+def allreduce_async_(
+    tensor,
+    average=None,
+    name=None,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """As allreduce_async, into `tensor` itself."""
     return _allreduce(tensor, True, average, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-               process_set=global_process_set):
+def allreduce_(
+    tensor,
+    average=None,
+    name=None,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Reduces `tensor` over all ranks in place, and returns it. Not differentiable; allreduce is."""
     return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
 
 
-def grouped_allreduce_async(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                            process_set=global_process_set):
+def grouped_allreduce_async(
+    tensors,
+    average=None,
+    name=None,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """As allreduce_async for several tensors, which are reduced together; synchronize() gives a list."""
     return _grouped_allreduce(tensors, False, average, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def grouped_allreduce_async_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                             process_set=global_process_set):
+def grouped_allreduce_async_(
+    tensors,
+    average=None,
+    name=None,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """As grouped_allreduce_async, into the tensors themselves."""
     return _grouped_allreduce(tensors, True, average, name, op, prescale_factor, postscale_factor, process_set)
 
 
-def grouped_allreduce_(tensors, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
-                       process_set=global_process_set):
+def grouped_allreduce_(
+    tensors,
+    average=None,
+    name=None,
+    op=None,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+    process_set=global_process_set,
+):
     """Reduces several tensors together, in place, and returns them."""
-    return synchronize(grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set))
+    return synchronize(
+        grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set)
+    )
 
 
 def sparse_allreduce_async(tensor, name=None, op=None, process_set=global_process_set):
-    """Begins to add up a sparse tensor over all ranks, or to average it. Returns a function that waits for it and returns
-    the sum, coalesced.
+    """Begins to add up a sparse tensor over all ranks, or to average it. Returns a function that waits for it and
+    returns the sum, coalesced.
 
     It is two allgathers, of indices and of values, so ranks may have any number of entries.
     """
@@ -192,8 +238,10 @@ def _allgather(call, grouped, tensors, unpack):
     for tensor in tensors:
         _tensors.check(tensor, reduce=False)
         if tensor.dim() == 0:
-            raise ValueError("an allgather joins tensors along their first dimension, and a scalar has none; use "
-                             "tensor.reshape(1)")
+            raise ValueError(
+                "an allgather joins tensors along their first dimension, and a scalar has none; use "
+                "tensor.reshape(1)"
+            )
     names = call.names(len(tensors)) if grouped else [call.name.encode()]
     sources = [_tensors.on_host(tensor) for tensor in tensors]
     ranks = call.library.fdl_size()
@@ -220,8 +268,8 @@ def _allgather(call, grouped, tensors, unpack):
 
 
 def allgather_sized_async(grouped, tensors, name=None, process_set=global_process_set):
-    """As allgather_async or, when `grouped`, grouped_allgather_async. synchronize() gives for each tensor the joined one and
-    the list of every rank's first dimension."""
+    """As allgather_async or, when `grouped`, grouped_allgather_async. synchronize() gives for each tensor the joined
+    one and the list of every rank's first dimension."""
     call = _Call("grouped_allgather" if grouped else "allgather", name, process_set)
     return _allgather(call, grouped, list(tensors), list)
 
@@ -248,7 +296,9 @@ def _broadcast(tensor, in_place, root_rank, name, process_set):
     record = _library.Tensor()
     handle = ctypes.c_uint64()
     shape = _tensors.describe(record, source, target)
-    call.check(call.library.fdl_broadcast(call.name.encode(), ctypes.byref(record), int(root_rank), ctypes.byref(handle)))
+    call.check(
+        call.library.fdl_broadcast(call.name.encode(), ctypes.byref(record), int(root_rank), ctypes.byref(handle))
+    )
     del shape
 
     def finish(_):
@@ -258,7 +308,8 @@ def _broadcast(tensor, in_place, root_rank, name, process_set):
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
-    """Begins to bring the tensor of rank `root_rank` to all ranks, as a new one. Shape and type are the same everywhere."""
+    """Begins to bring the tensor of rank `root_rank` to all ranks, as a new one. Shape and type are the same
+    everywhere."""
     return _broadcast(tensor, False, root_rank, name, process_set)
 
 

@@ -15,8 +15,8 @@ class _Distributed(object):
     """What DistributedOptimizer puts before the optimizer's own class."""
 
     def synchronize(self):
-        """Waits until all gradients are those of all ranks. Parameters that got none take part with zeros, and a short last
-        accumulation is sent as it is. step() does this; call it to work on the gradients before the step."""
+        """Waits until all gradients are those of all ranks. Parameters that got none take part with zeros, and a short
+        last accumulation is sent as it is. step() does this; call it to work on the gradients before the step."""
         self._exchange.synchronize(self.param_groups)
         self._synchronized = True
 
@@ -34,9 +34,9 @@ class _Distributed(object):
         if self._should_synchronize:
             if self._synchronized:
                 warnings.warn(
-                    "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(). This "
-                    "can cause training slowdown. You may want to consider using optimizer.skip_synchronize() context if you "
-                    "use optimizer.synchronize() in your code.",
+                    "optimizer.step() called without optimizer.skip_synchronize() context after "
+                    "optimizer.synchronize(). This can cause training slowdown. You may want to consider using "
+                    "optimizer.skip_synchronize() context if you use optimizer.synchronize() in your code.",
                     stacklevel=2,
                 )
             if closure is None or self._exchange.busy():
@@ -78,22 +78,31 @@ class _Distributed(object):
 _Distributed.step.hooked = True
 
 
-def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
-                         op=ops.Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
-                         process_set=global_process_set):
+def DistributedOptimizer(
+    optimizer,
+    named_parameters=None,
+    compression=Compression.none,
+    backward_passes_per_step=1,
+    op=ops.Average,
+    gradient_predivide_factor=1.0,
+    num_groups=0,
+    groups=None,
+    sparse_as_dense=False,
+    process_set=global_process_set,
+):
     """`optimizer` with another class: one derived from its own, whose step() uses the gradients of all ranks.
 
-    Gradients are sent while backward() still computes others. Parameters, options, state and schedulers are shared with the
-    optimizer that was given. Several of these may live in one process, with equal names of parameters too, when all ranks
-    make them in one order.
+    Gradients are sent while backward() still computes others. Parameters, options, state and schedulers are shared
+    with the optimizer that was given. Several of these may live in one process, with equal names of parameters too,
+    when all ranks make them in one order.
 
     named_parameters: pairs (name, parameter), such as model.named_parameters(); names must be the same on all ranks.
     compression: how gradients travel.
     backward_passes_per_step: so many are accumulated before gradients are sent. Nothing is divided by it.
     op: Average, Sum, Min, Max or Product.
-    gradient_predivide_factor: for Average; gradients are divided by it before they are added up and multiplied after it.
-    groups: a number of parts of about equal length, or a list of lists of parameters, whose gradients are sent together.
-        Then this call is one that all ranks make together. num_groups: the old form of the number.
+    gradient_predivide_factor: for Average; gradients are divided by it before they are added up, multiplied after.
+    groups: a number of parts of about equal length, or a list of lists of parameters, whose gradients are sent
+        together. Then this call is one that all ranks make together. num_groups: the old form of the number.
     sparse_as_dense: sparse gradients are sent as dense ones.
 
     ValueError: an argument that makes no sense. NotImplementedError: Adasum with more than one rank, a process set.
@@ -106,14 +115,20 @@ def DistributedOptimizer(optimizer, named_parameters=None, compression=Compressi
     if gradient_predivide_factor != 1.0 and op != ops.Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if num_groups:
-        warnings.warn("Parameter `num_groups` has been replaced by `groups` and will be removed", DeprecationWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "Parameter `num_groups` has been replaced by `groups` and will be removed",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         groups = num_groups if groups is None else groups
     names = parameter_names(optimizer.param_groups, named_parameters)
-    exchange = GradientExchange(names, compression, backward_passes_per_step, op, gradient_predivide_factor, groups,
-                                sparse_as_dense)
+    exchange = GradientExchange(
+        names, compression, backward_passes_per_step, op, gradient_predivide_factor, groups, sparse_as_dense
+    )
 
-    distributed = type(type(optimizer).__name__, (_Distributed, type(optimizer)), {"__doc__": type(optimizer).__doc__})
+    distributed = type(
+        type(optimizer).__name__, (_Distributed, type(optimizer)), {"__doc__": type(optimizer).__doc__}
+    )
     result = distributed.__new__(distributed)
     result.__dict__.update(optimizer.__dict__)
     result.__dict__.pop("step", None)  # a scheduler that was made for the given optimizer counts that one's steps
