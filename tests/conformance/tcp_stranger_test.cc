@@ -4,13 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "collectives/transport/control_channel.h"
 #include "collectives/transport/tcp/handshake_io.h"
 #include "collectives/transport/tcp/socket.h"
+#include "collectives/transport/tcp/tcp_control_channel.h"
 #include "collectives/transport/tcp/tcp_link.h"
 #include "collectives/transport/tcp/tcp_listener.h"
 #include "collectives/transport/tcp/tcp_transport.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/worlds.h"
+#include "tools/base/clock.h"
 #include "tools/base/prng.h"
 #include "tools/base/testing/status_matchers.h"
 
@@ -268,6 +271,28 @@ TEST_F(TcpStrangerTest, NobodyListensIsSaidWithTheAddress) {
               StatusIs(absl::StatusCode::kUnavailable,
                        ::testing::AllOf(HasSubstr("rank 1 on host b"), HasSubstr(spec_.members[1].endpoint),
                                         HasSubstr("refused"))));
+}
+
+// A program may load its data for minutes between its init and its first operation.
+TEST_F(TcpStrangerTest, AMemberThatHasNothingToSayIsNoStranger) {
+  TcpListener::Options options;
+  options.handshake_timeout = absl::Milliseconds(50);
+  Make(options);
+  OnAllRanks(2, [&](Rank rank) {
+    using Event = ControlChannel::Event;
+    const auto channel = CreateTcpControlChannel(Spec(rank), *listeners_[rank]);
+    if (rank == 1) {
+      const Event nothing = channel->Receive(Now() + 6 * options.handshake_timeout);
+      EXPECT_EQ(nothing.kind, Event::kTimeout) << nothing.message;
+      EXPECT_OK(channel->Send(0, "late"));
+    } else {
+      const Event late = channel->Receive(Eventually());
+      EXPECT_EQ(late.kind, Event::kMessage);
+      EXPECT_EQ(late.message, "late");
+    }
+    channel->Close(Eventually());
+  });
+  EXPECT_EQ(listener().stats().expired, 0);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace farandole {
 class ChannelLog {
  public:
   struct Counts {
-    int said = 0;      // requests announced to rank 0
+    int said = 0;      // requests announced to rank 0, or about to be
     int heard = 0;     // requests that others have announced (rank 0)
     int messages = 0;  // received
     int wakes = 0;     // calls of Wake()
@@ -68,10 +68,9 @@ class ObservedChannel : public ControlChannel {
   int size() const override { return inner_->size(); }
 
   absl::Status Send(Rank to, std::string message) override {
-    const int said = Announcements(message);
-    absl::Status status = inner_->Send(to, std::move(message));
-    log_->Note([&](auto& counts) { counts.said += said; });
-    return status;
+    // Before it is sent: what follows from it may come at once.
+    log_->Note([&](auto& counts) { counts.said += Announcements(message); });
+    return inner_->Send(to, std::move(message));
   }
 
   Event Receive(Instant deadline) override {

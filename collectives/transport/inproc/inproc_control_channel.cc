@@ -117,14 +117,13 @@ class InprocControlGroup::Hub {
     Link& link = places_[rank].link;
     if (!link.up) return;
     link.up = false;
-    ControlChannel::Event at_zero{ControlChannel::Event::kPeerLost, rank,
-                                  absl::StrCat("rank ", rank, " closed its control link")};
+    ControlChannel::Event at_zero{ControlChannel::Event::kPeerLost, rank, "its control link was closed"};
     if (link.stalled) {
       link.held.push_back(std::move(at_zero));
     } else {
       PushLocked(0, std::move(at_zero));
     }
-    PushLocked(rank, {ControlChannel::Event::kPeerLost, 0, "rank 0 closed its control link"});
+    PushLocked(rank, {ControlChannel::Event::kPeerLost, 0, "its control link was closed"});
   }
 
   const int size_;

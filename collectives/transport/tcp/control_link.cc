@@ -32,7 +32,11 @@ void Discard(int fd) {
 
 }  // namespace
 
-void ControlLink::Start(HandshakeIo handshake) { handshake_ = std::move(handshake); }
+void ControlLink::Start(HandshakeIo handshake) {
+  handshake_ = std::move(handshake);
+  handshake_events_ =
+      POLLOUT;  // it goes on by itself, before the first message, or the listener takes us for a stranger
+}
 void ControlLink::Start(UniqueFd fd) { fd_ = std::move(fd); }
 
 void ControlLink::Queue(std::string message) {

@@ -104,7 +104,7 @@ class TcpControlChannel : public ControlChannel {
     Flush(peer);
     while (!links_[peer].ended()) {
       absl::StatusOr<absl::optional<std::string>> message = links_[peer].Receive();
-      if (!message.ok()) return Lose(peer, PeerLost(spec_, peer, message.status().message()).message());
+      if (!message.ok()) return Lose(peer, message.status().message());
       if (!message->has_value()) return;
       events_.push_back({Event::kMessage, peer, **std::move(message)});
     }
@@ -112,7 +112,7 @@ class TcpControlChannel : public ControlChannel {
 
   void Flush(Rank peer) {
     const absl::Status status = links_[peer].Flush();
-    if (!status.ok()) Lose(peer, LinkFailed(spec_, peer, status).message());
+    if (!status.ok()) Lose(peer, absl::StrCat("connecting to ", spec_.members[peer].endpoint, ": ", status.message()));
   }
 
   void Lose(Rank peer, absl::string_view how) {
