@@ -179,7 +179,8 @@ TEST_F(OutputMuxTest, AStuckReaderHoldsNobodyOnceItIsAbandoned) {
   writer.join();
   mux_->Flush();
   mux_ = nullptr;
-  out_.read.reset();  // lets the abandoned thread go
+  out_.write.release();  // the abandoned thread may use it still, as it may a process's own stdout
+  out_.read.reset();     // lets that thread go
 }
 
 TEST_F(OutputMuxTest, TheProgressLineEndsWithTheFirstOutput) {

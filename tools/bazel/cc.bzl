@@ -87,6 +87,12 @@ _STATIC = (
     ["-Wl,--end-group", "-lpthread", "-ldl", "-static-libstdc++", "-static-libgcc"]
 )
 
+# What a sanitizer has to be told, in every program.
+_SANITIZER_OPTIONS = select({
+    "//tools/bazel:sanitized": ["//tools/bazel:sanitizer_options"],
+    "//conditions:default": [],
+})
+
 def cc_library(name, **kwargs):
     native.cc_library(
         name = name,
@@ -107,7 +113,7 @@ def cc_test(name, deps = [], linkopts = [], size = "small", **kwargs):
         size = size,
         linkstatic = True,
         linkopts = linkopts + _SHARED,
-        deps = deps + ["@googletest//:gtest_main"],
+        deps = deps + ["@googletest//:gtest_main"] + _SANITIZER_OPTIONS,
         **kwargs
     )
 
@@ -118,16 +124,18 @@ def _unless_sanitized(linkopts):
         "//conditions:default": linkopts,
     })
 
-def cc_program(name, linkopts = [], **kwargs):
+def cc_program(name, deps = [], linkopts = [], **kwargs):
     native.cc_binary(
         name = name,
+        deps = deps + _SANITIZER_OPTIONS,
         linkopts = linkopts + _unless_sanitized(_STATIC + ["-Wl,--gc-sections"]),
         **kwargs
     )
 
-def cc_static_program(name, linkopts = [], **kwargs):
+def cc_static_program(name, deps = [], linkopts = [], **kwargs):
     native.cc_binary(
         name = name,
+        deps = deps + _SANITIZER_OPTIONS,
         linkopts = linkopts + _unless_sanitized(["-static"] + _STATIC + ["-Wl,--gc-sections"]),
         **kwargs
     )
