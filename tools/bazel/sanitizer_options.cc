@@ -7,7 +7,8 @@
 //
 // gRPC hands calls, messages and statuses from thread to thread in that unseen way, and its templates are compiled into
 // our objects: reports with a frame of gRPC in them say nothing. So the shells around it are held by the annotations of
-// their locks (--config=clang); everything without gRPC (engine, transports, agent's processes, output) is held here.
+// their locks (--config=clang). The reference counts of Status and Cord are in libraries too. Everything without gRPC
+// (engine, transports, agent's processes, output) is held here.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"
@@ -22,5 +23,8 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:^grpc_core::\n"
          "race:libgrpc.so\n"
          "race:libgrpc++.so\n"
-         "race:libabsl_status.so\n";
+         "race:libabsl_cord_internal.so\n"
+         "race:libabsl_status.so\n"
+         "race:^absl::debian3::Status::Unref\n"
+         "race:libabsl_time_zone.so\n";
 }

@@ -166,8 +166,8 @@ TEST_P(WorkersTest, ALostAgentFailsWhatRunsAndEveryLaterInit) {
   request.input = request.output = &value;
   ASSERT_OK_AND_ASSIGN(const std::vector<Handle> handles, workers_[0]->Enqueue({request}));
   agent_->Die();
-  EXPECT_THAT(workers_[0]->handles().Wait(handles[0], Soon()),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("agent of this host")));
+  // It is the other worker's agent too, which may hear of it first and go: what is lost then is the other worker.
+  EXPECT_THAT(workers_[0]->handles().Wait(handles[0], Soon()), StatusIs(absl::StatusCode::kUnavailable));
   EXPECT_TRUE(workers_[0]->place().has_value());
   workers_[0]->Shutdown();
   EXPECT_THAT(workers_[0]->Init(Soon()), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("agent of this host")));
