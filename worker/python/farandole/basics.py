@@ -19,7 +19,8 @@ _generation = 0  # how many times this process has joined
 def init(comm=None, process_sets=None):
     """Joins the job that this process was started in and waits for all ranks; outside of a job it is a group of one.
 
-    Nothing happens when it is initialised already. shutdown() is called when the interpreter ends.
+    Nothing happens when it is initialised already. shutdown() is called when the interpreter ends, but for an end by an
+    exception that nobody caught.
 
     comm: None, or an empty list, for all ranks.
     process_sets: None, or an empty list.
