@@ -55,6 +55,7 @@ import horovod.torch as hvd, torch
 hvd.init()
 for i in range(10):
     hvd.allreduce_async(torch.ones(100000), name=str(i))
+hvd.barrier()  # all ranks have asked; a rank that ended before would fail what the others ask for after it
 print("end", flush=True)
 """,
     )
