@@ -15,7 +15,9 @@ using Rank = int;
 struct GroupMember {
   std::string host;  // the host's name as the user wrote it: messages name it
   Incarnation incarnation;
-  std::string endpoint;  // where its data listener accepts: "ADDRESS:PORT", IPv6 in brackets
+  // Where its data listener accepts: "ADDRESS:PORT", or several of them between commas; IPv6 in brackets. Not all need
+  // be within reach of everybody.
+  std::string endpoint;
 };
 
 // Who takes part in a group's collectives, the same on every member. `members[r]` has rank r.

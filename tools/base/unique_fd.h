@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
@@ -29,5 +30,16 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// Gives the descriptor to a library that will close it. ThreadSanitizer does not see what is closed inside a library
+// that is not instrumented, and would take the next descriptor of the same number for this one; what fcntl makes it
+// does not follow.
+inline int ReleaseToLibrary(UniqueFd fd) {
+#ifdef __SANITIZE_THREAD__
+  return ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
+#else
+  return fd.release();
+#endif
+}
 
 }  // namespace farandole

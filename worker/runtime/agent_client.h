@@ -46,7 +46,8 @@ class AgentClient {
   // sense.
   virtual void Watch(Generation after, OnAssignment on_assignment, OnLost on_lost) = 0;
 
-  // Sends a sentence for the person at the launcher. Does not block; lost if the agent is.
+  // Says that a peer of `generation` was lost, in a sentence for the person at the launcher: what fails here after that
+  // did not begin here. Does not block; lost if the agent is.
   virtual void Report(Generation generation, const std::string& text) = 0;
 
   // Says that this worker takes no part in `generation` any more.

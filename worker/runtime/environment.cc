@@ -2,9 +2,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "tools/base/status_macros.h"
 
@@ -68,6 +71,30 @@ absl::Status ReadTransport(const Variables& variables, TransportChoice* choice) 
   return absl::OkStatus();
 }
 
+// Whether they are addresses of this host shows when they are listened on.
+absl::Status ReadDataAddresses(const Variables& variables, std::vector<std::string>* addresses) {
+  constexpr char kName[] = "FARANDOLE_DATA_ADDRESS";
+  const absl::string_view value = variables.Get(kName);
+  if (value.empty()) return absl::OkStatus();
+  *addresses = absl::StrSplit(value, ',');
+  for (std::string& address : *addresses) {
+    absl::StripAsciiWhitespace(&address);
+    if (address.empty()) return Meaningless(kName, value, "it must be numeric addresses between commas");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPortRange(const Variables& variables, PortRange* ports) {
+  constexpr char kName[] = "FARANDOLE_PORT_RANGE";
+  const absl::string_view value = variables.Get(kName);
+  if (value.empty()) return absl::OkStatus();
+  const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(value, absl::MaxSplits('-', 1));
+  const bool sound = absl::SimpleAtoi(ends.first, &ports->first) && absl::SimpleAtoi(ends.second, &ports->last) &&
+                     ports->first >= 1 && ports->first <= ports->last && ports->last <= 65535;
+  if (sound) return absl::OkStatus();
+  return Meaningless(kName, value, "it must be FIRST-LAST, two ports from 1 to 65535");
+}
+
 absl::Status ReadIncarnation(const Variables& variables, Incarnation* incarnation) {
   constexpr char kName[] = "FARANDOLE_WORKER";
   const absl::string_view value = variables.Get(kName);
@@ -98,9 +125,8 @@ absl::StatusOr<WorkerEnvironment> ReadWorkerEnvironment(const std::function<cons
   RETURN_IF_ERROR(ReadFusionThreshold(variables, &environment.engine.fusion_threshold_bytes));
   RETURN_IF_ERROR(ReadStallWarning(variables, &environment.engine.stall_warning));
   RETURN_IF_ERROR(ReadTransport(variables, &environment.transport));
-  if (const absl::string_view value = variables.Get("FARANDOLE_DATA_ADDRESS"); !value.empty()) {
-    environment.data_address = std::string(value);
-  }
+  RETURN_IF_ERROR(ReadDataAddresses(variables, &environment.data_addresses));
+  RETURN_IF_ERROR(ReadPortRange(variables, &environment.ports));
   environment.agent = std::string(variables.Get("FARANDOLE_AGENT"));
   if (environment.agent.empty()) {
     environment.foreign_launcher = ForeignLauncher(variables);

@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "collectives/cpu/create.h"
 #include "collectives/engine/engine.h"
+#include "collectives/transport/tcp/listen_sockets.h"
 #include "tools/base/ids.h"
 
 namespace farandole {
@@ -17,8 +19,10 @@ struct WorkerEnvironment {
   std::string agent;
   // Which start of a worker this process is. FARANDOLE_WORKER, 16 hexadecimal digits; never zero inside of a job.
   Incarnation incarnation;
-  // The address that its data listener binds to, without a port. FARANDOLE_DATA_ADDRESS.
-  std::string data_address = "127.0.0.1";
+  // The addresses that its data listener binds to, without ports. FARANDOLE_DATA_ADDRESS, between commas.
+  std::vector<std::string> data_addresses = {"127.0.0.1"};
+  // The ports it may take there. FARANDOLE_PORT_RANGE=FIRST-LAST; not set: any free ones.
+  PortRange ports;
   // FARANDOLE_TRANSPORT=auto|shm|tcp.
   TransportChoice transport = TransportChoice::kAuto;
   // HOROVOD_FUSION_THRESHOLD, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE.

@@ -13,6 +13,7 @@ namespace {
 
 using ::farandole::testing::StatusIs;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
@@ -28,7 +29,8 @@ TEST(WorkerEnvironment, NothingSetIsAGroupOfOneWithTheDefaults) {
        {Variables{}, Variables{{"FARANDOLE_AGENT", ""}, {"HOROVOD_FUSION_THRESHOLD", ""}}}) {
     ASSERT_OK_AND_ASSIGN(const WorkerEnvironment environment, Read(variables));
     EXPECT_EQ(environment.agent, "");
-    EXPECT_EQ(environment.data_address, "127.0.0.1");
+    EXPECT_THAT(environment.data_addresses, ElementsAre("127.0.0.1"));
+    EXPECT_TRUE(environment.ports.any());
     EXPECT_EQ(environment.transport, TransportChoice::kAuto);
     EXPECT_EQ(environment.engine.fusion_threshold_bytes, int64_t{128} << 20);
     EXPECT_EQ(environment.engine.stall_warning, absl::Seconds(60));
@@ -37,15 +39,18 @@ TEST(WorkerEnvironment, NothingSetIsAGroupOfOneWithTheDefaults) {
 }
 
 TEST(WorkerEnvironment, ReadsEveryVariable) {
-  ASSERT_OK_AND_ASSIGN(const WorkerEnvironment environment, Read({{"FARANDOLE_AGENT", "unix-abstract:x"},
-                                                                  {"FARANDOLE_WORKER", "00000000000000ff"},
-                                                                  {"FARANDOLE_DATA_ADDRESS", "::1"},
-                                                                  {"FARANDOLE_TRANSPORT", "tcp"},
-                                                                  {"HOROVOD_FUSION_THRESHOLD", "0"},
-                                                                  {"HOROVOD_STALL_CHECK_TIME_SECONDS", "2.5"}}));
+  ASSERT_OK_AND_ASSIGN(const WorkerEnvironment environment,
+                       Read({{"FARANDOLE_AGENT", "unix-abstract:x"},
+                             {"FARANDOLE_WORKER", "00000000000000ff"},
+                             {"FARANDOLE_DATA_ADDRESS", "::1, fe80::7%eth0,10.0.0.7"},
+                             {"FARANDOLE_PORT_RANGE", "4000-4007"},
+                             {"FARANDOLE_TRANSPORT", "tcp"},
+                             {"HOROVOD_FUSION_THRESHOLD", "0"},
+                             {"HOROVOD_STALL_CHECK_TIME_SECONDS", "2.5"}}));
   EXPECT_EQ(environment.agent, "unix-abstract:x");
   EXPECT_EQ(environment.incarnation, Incarnation(255));
-  EXPECT_EQ(environment.data_address, "::1");
+  EXPECT_THAT(environment.data_addresses, ElementsAre("::1", "fe80::7%eth0", "10.0.0.7"));
+  EXPECT_EQ(environment.ports, (PortRange{4000, 4007}));
   EXPECT_EQ(environment.transport, TransportChoice::kTcp);
   EXPECT_EQ(environment.engine.fusion_threshold_bytes, 0);
   EXPECT_EQ(environment.engine.stall_warning, absl::Seconds(2.5));
@@ -75,7 +80,14 @@ TEST(WorkerEnvironment, GarbageIsAnErrorThatNamesVariableAndValue) {
                                     {"HOROVOD_STALL_CHECK_TIME_SECONDS", "0"},
                                     {"HOROVOD_STALL_CHECK_TIME_SECONDS", "nan"},
                                     {"HOROVOD_STALL_CHECK_DISABLE", "yes"},
-                                    {"FARANDOLE_TRANSPORT", "rdma"}}) {
+                                    {"FARANDOLE_TRANSPORT", "rdma"},
+                                    {"FARANDOLE_DATA_ADDRESS", "127.0.0.1,"},
+                                    {"FARANDOLE_DATA_ADDRESS", " , "},
+                                    {"FARANDOLE_PORT_RANGE", "4000"},
+                                    {"FARANDOLE_PORT_RANGE", "0-10"},
+                                    {"FARANDOLE_PORT_RANGE", "4001-4000"},
+                                    {"FARANDOLE_PORT_RANGE", "1-65536"},
+                                    {"FARANDOLE_PORT_RANGE", "1-2-3"}}) {
     EXPECT_THAT(Read({{name, value}}),
                 StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr(name), HasSubstr(value))));
   }

@@ -99,7 +99,8 @@ absl::Status WorkerRuntime::BeginJoin() {
 absl::Status WorkerRuntime::ConnectAndJoin(Generation after) {
   const Instant deadline = Now() + kAgentTimeout;
   TcpListener::Options options;
-  options.address = environment_.data_address;
+  options.addresses = environment_.data_addresses;
+  options.ports = environment_.ports;
   options.incarnation = environment_.incarnation;
   ASSIGN_OR_RETURN(listener_, TcpListener::Create(options), std::move(_) << "the listener for data between workers");
   ASSIGN_OR_RETURN(client_, AgentClient::Connect(environment_.agent, environment_.incarnation));

@@ -76,6 +76,16 @@ TEST(WorkerAlone, SaysHowToStartWhenAForeignLauncherStartedIt) {
   EXPECT_EQ(said.find("farandole run"), said.rfind("farandole run")) << "said twice: " << said;
 }
 
+TEST(WorkerOfAJob, SaysWhereItCannotListen) {
+  auto worker = MakeWorker({{"FARANDOLE_AGENT", "unix-abstract:farandole-test-nobody"},
+                            {"FARANDOLE_WORKER", "00000000000000ff"},
+                            {"FARANDOLE_DATA_ADDRESS", "192.0.2.77"},
+                            {"FARANDOLE_PORT_RANGE", "4000-4001"}});
+  const absl::Status status = worker->Init(Soon());
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("192.0.2.77"));
+}
+
 class WorkersTest : public ::testing::TestWithParam<const char*> {
  protected:
   void Start(int size) {
@@ -85,6 +95,7 @@ class WorkersTest : public ::testing::TestWithParam<const char*> {
     for (const Incarnation incarnation : agent_->workers()) {
       workers_.push_back(MakeWorker({{"FARANDOLE_AGENT", agent_->address()},
                                      {"FARANDOLE_WORKER", absl::StrFormat("%016x", incarnation.value())},
+                                     {"FARANDOLE_DATA_ADDRESS", "127.0.0.1,127.0.0.2"},
                                      {"FARANDOLE_TRANSPORT", GetParam()}}));
     }
   }

@@ -32,11 +32,12 @@ void Discard(int fd) {
 
 }  // namespace
 
-void ControlLink::Start(HandshakeIo handshake) {
-  handshake_ = std::move(handshake);
-  handshake_events_ =
-      POLLOUT;  // it goes on by itself, before the first message, or the listener takes us for a stranger
+// It goes on by itself, before the first message, or the listener takes us for a stranger.
+void ControlLink::Start(Dial dial, std::function<UniqueFd(Dial&)> take) {
+  dial_ = std::move(dial);
+  take_ = std::move(take);
 }
+
 void ControlLink::Start(UniqueFd fd) { fd_ = std::move(fd); }
 
 void ControlLink::Queue(std::string message) {
@@ -46,8 +47,8 @@ void ControlLink::Queue(std::string message) {
 }
 
 absl::Status ControlLink::Flush() {
-  if (handshake_.has_value()) {
-    RETURN_IF_ERROR(AdvanceHandshake());
+  if (dial_.has_value()) {
+    RETURN_IF_ERROR(AdvanceDial());
   }
   while (connected() && !output_.empty()) {
     std::string& first = output_.front();
@@ -68,11 +69,11 @@ absl::Status ControlLink::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status ControlLink::AdvanceHandshake() {
-  ASSIGN_OR_RETURN(handshake_events_, handshake_->Advance());
-  if (handshake_events_ != 0) return absl::OkStatus();
-  fd_ = handshake_->TakeFd();
-  handshake_.reset();
+absl::Status ControlLink::AdvanceDial() {
+  ASSIGN_OR_RETURN(const bool proven, dial_->Advance());
+  if (!proven) return absl::OkStatus();
+  fd_ = take_(*dial_);
+  dial_.reset();
   return absl::OkStatus();
 }
 
@@ -105,10 +106,10 @@ absl::Status ControlLink::ReceiveInto(std::string& buffer, size_t length) {
   return absl::OkStatus();
 }
 
-int ControlLink::fd() const { return handshake_.has_value() ? handshake_->fd() : fd_.get(); }
+int ControlLink::fd() const { return dial_.has_value() ? dial_->fd() : fd_.get(); }
 
 short ControlLink::events() const {
-  if (handshake_.has_value()) return handshake_events_;
+  if (dial_.has_value()) return POLLIN;
   return output_.empty() ? POLLIN : POLLIN | POLLOUT;
 }
 
@@ -124,7 +125,7 @@ bool ControlLink::Close(bool force) {
 }
 
 void ControlLink::End() {
-  handshake_.reset();
+  dial_.reset();
   if (fd_) ::shutdown(fd_.get(), SHUT_RDWR);
   fd_.reset();
   output_.clear();

@@ -2,17 +2,18 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "collectives/transport/tcp/handshake_io.h"
+#include "collectives/transport/tcp/dial.h"
 #include "tools/base/unique_fd.h"
 
 namespace farandole {
 
-// One end of a control link, whatever state it is in: not there yet, in its handshake, connected, ended. Messages that
+// One end of a control link, whatever state it is in: not there yet, on the way, connected, ended. Messages that
 // are queued before it is connected go out then. One thread.
 class ControlLink {
  public:
@@ -20,14 +21,14 @@ class ControlLink {
   bool connected() const { return fd_.get() >= 0; }
   bool ended() const { return ended_; }
 
-  // Begins with a handshake, or with the connection that a handshake has given.
-  void Start(HandshakeIo handshake);
+  // Begins with a dial, whose link `take` then takes, or with the connection that a handshake has given.
+  void Start(Dial dial, std::function<UniqueFd(Dial&)> take);
   void Start(UniqueFd fd);
 
   // Drops the message if the link has ended.
   void Queue(std::string message);
 
-  // Finishes the handshake and sends what can be sent now. The link's error, if it ended: a connected one is then still
+  // Goes on with the dial and sends what can be sent now. The link's error, if it ended: a connected one is then still
   // read to its end, since the peer may have sent something before it went.
   absl::Status Flush();
   bool has_output() const { return !output_.empty(); }
@@ -46,11 +47,11 @@ class ControlLink {
   void End();
 
  private:
-  absl::Status AdvanceHandshake();
+  absl::Status AdvanceDial();
   absl::Status ReceiveInto(std::string& buffer, size_t length);
 
-  absl::optional<HandshakeIo> handshake_;
-  short handshake_events_ = 0;
+  absl::optional<Dial> dial_;
+  std::function<UniqueFd(Dial&)> take_;
   UniqueFd fd_;
   bool ended_ = false;
   bool output_ended_ = false;       // sending has failed

@@ -103,6 +103,7 @@ absl::Status Handshake::ReceiveChallenge(absl::string_view message) {
   server_nonce_ = *nonce;
   const std::string claim = EncodeClaim(claim_);
   output_ = absl::StrCat(claim, Proof(kClientLabel, claim));
+  claimed_ = true;
   state_ = State::kAwaitProof;
   return absl::OkStatus();
 }

@@ -30,6 +30,9 @@ class Handshake {
   // Length of the message that comes next; 0 when the peer has proved itself and nothing more comes.
   size_t wanted() const;
 
+  // At the side that connects: whether the claim has been handed out or is about to be.
+  bool claimed() const { return claimed_; }
+
   // kInvalidArgument for what is no such message, kUnauthenticated for a proof made without the key, kNotFound at the
   // server for a claim that means another process.
   absl::Status Receive(absl::string_view message);
@@ -50,6 +53,7 @@ class Handshake {
 
   std::string key_;
   State state_;
+  bool claimed_ = false;
   LinkClaim claim_;
   Incarnation self_;
   std::string own_nonce_;

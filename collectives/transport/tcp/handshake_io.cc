@@ -35,6 +35,10 @@ absl::StatusOr<short> HandshakeIo::Advance() {
     RETURN_IF_ERROR(handshake_.Receive(input_));
     input_.clear();
     output_ = handshake_.TakeOutput();
+    const bool last_word = handshake_.wanted() == 0 && !output_.empty();
+    if (last_word) {
+      RETURN_IF_ERROR(CheckNotEnded(fd_.get()));
+    }
   }
 }
 

@@ -10,7 +10,8 @@
 namespace farandole {
 
 // A Handshake over a non-blocking socket, as far as it gets each time. At the connecting side it includes the wait for
-// the connection itself.
+// the connection itself. At the listening side a peer that closed the connection after its claim gets no proof: it has
+// given up here and gone on at another address, so this must not become its link.
 class HandshakeIo {
  public:
   HandshakeIo(UniqueFd fd, Handshake handshake);
@@ -20,6 +21,7 @@ class HandshakeIo {
   absl::StatusOr<short> Advance();
 
   int fd() const { return fd_.get(); }
+  bool claimed() const { return handshake_.claimed(); }
   const LinkClaim& claim() const { return handshake_.claim(); }
   UniqueFd TakeFd() { return std::move(fd_); }
 

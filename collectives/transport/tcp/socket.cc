@@ -17,6 +17,8 @@
 namespace farandole {
 namespace {
 
+constexpr char kClosed[] = "it closed the connection";
+
 absl::Status NoEndpoint(absl::string_view endpoint) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", endpoint, "\" is no ADDRESS:PORT (numeric; an IPv6 address in brackets)"));
@@ -82,6 +84,18 @@ std::string FormatEndpoint(const SocketAddress& address) {
   return JoinEndpoint(host, std::atoi(port));
 }
 
+std::string AddressBits(const SocketAddress& address) {
+  const auto bytes = [](const auto& bits) { return std::string(reinterpret_cast<const char*>(&bits), sizeof bits); };
+  switch (address.storage.ss_family) {
+    case AF_INET:
+      return bytes(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr);
+    case AF_INET6:
+      return bytes(reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
+    default:
+      return "";
+  }
+}
+
 absl::StatusOr<UniqueFd> Listen(const SocketAddress& address) {
   const std::string where = FormatEndpoint(address);
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -139,8 +153,18 @@ absl::StatusOr<size_t> ReceiveSome(int fd, absl::Span<const iovec> pieces) {
   while (true) {
     const ssize_t received = ::recvmsg(fd, &message, MSG_DONTWAIT);
     if (received > 0) return static_cast<size_t>(received);
-    if (received == 0) return absl::UnavailableError("it closed the connection");
+    if (received == 0) return absl::UnavailableError(kClosed);
     if (WouldBlock(errno)) return size_t{0};
+    if (errno != EINTR) return ConnectionEnded(errno);
+  }
+}
+
+absl::Status CheckNotEnded(int fd) {
+  char byte;
+  while (true) {
+    const ssize_t peeked = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (peeked > 0 || (peeked < 0 && WouldBlock(errno))) return absl::OkStatus();
+    if (peeked == 0) return absl::UnavailableError(kClosed);
     if (errno != EINTR) return ConnectionEnded(errno);
   }
 }

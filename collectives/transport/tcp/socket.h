@@ -28,6 +28,10 @@ std::string FormatEndpoint(const SocketAddress& address);
 // "ADDRESS:PORT" from its parts, with brackets where they are needed.
 std::string JoinEndpoint(absl::string_view address, int port);
 
+// The bits of the address without the port, the most significant first: 4 bytes of an IPv4 one, 16 of an IPv6 one;
+// empty for other families.
+std::string AddressBits(const SocketAddress& address);
+
 // Port 0: any free one.
 absl::StatusOr<UniqueFd> Listen(const SocketAddress& address);
 absl::StatusOr<SocketAddress> LocalAddress(int fd);
@@ -42,6 +46,9 @@ absl::StatusOr<UniqueFd> Accept(int listener);
 // connection has ended.
 absl::StatusOr<size_t> SendSome(int fd, absl::Span<const iovec> pieces);
 absl::StatusOr<size_t> ReceiveSome(int fd, absl::Span<const iovec> pieces);
+
+// kUnavailable if the peer has ended the connection and all it sent has been read. Reads nothing.
+absl::Status CheckNotEnded(int fd);
 
 // Moves `pieces` on by `bytes`, dropping what is done.
 void Advance(absl::Span<iovec>& pieces, size_t bytes);

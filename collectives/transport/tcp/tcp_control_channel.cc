@@ -31,11 +31,12 @@ class TcpControlChannel : public ControlChannel {
         owner_pid_(::getpid()),
         links_(spec_.size()) {
     if (spec_.rank == 0) return;
-    absl::StatusOr<HandshakeIo> handshake = BeginLink(spec_, 0, LinkPurpose::kControl, listener.key());
-    if (handshake.ok()) {
-      links_[0].Start(*std::move(handshake));
+    absl::StatusOr<Dial> dial = BeginLink(spec_, 0, LinkPurpose::kControl, listener);
+    if (dial.ok()) {
+      links_[0].Start(*std::move(dial),
+                      [this, &listener](Dial& proven) { return TakeLink(proven, spec_, 0, listener); });
     } else {
-      Lose(0, handshake.status().message());
+      Lose(0, absl::StrCat("connecting ", dial.status().message()));
     }
   }
 
@@ -112,7 +113,7 @@ class TcpControlChannel : public ControlChannel {
 
   void Flush(Rank peer) {
     const absl::Status status = links_[peer].Flush();
-    if (!status.ok()) Lose(peer, absl::StrCat("connecting to ", spec_.members[peer].endpoint, ": ", status.message()));
+    if (!status.ok()) Lose(peer, absl::StrCat("connecting ", status.message()));
   }
 
   void Lose(Rank peer, absl::string_view how) {

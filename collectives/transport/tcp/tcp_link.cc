@@ -3,13 +3,35 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <utility>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "collectives/transport/checks.h"
+#include "collectives/transport/tcp/candidates.h"
 #include "collectives/transport/tcp/socket.h"
 
 namespace farandole {
+
+namespace {
+
+// In the order in which to try them.
+std::vector<std::string> EndpointsOf(const GroupSpec& spec, Rank to, const TcpListener& listener) {
+  const GroupMember& peer = spec.members[to];
+  std::vector<Candidate> candidates;
+  for (std::string& endpoint : SplitEndpoints(peer.endpoint)) {
+    const absl::StatusOr<SocketAddress> address = ParseEndpoint(WithoutZone(endpoint));
+    candidates.push_back({std::move(endpoint), address.ok() ? AddressBits(*address) : ""});
+  }
+  const bool same_host = peer.host == spec.members[spec.rank].host;
+  std::vector<std::string> ordered = OrderCandidates(candidates, listener.addresses(), same_host);
+  const auto proven = std::find(ordered.begin(), ordered.end(), listener.proven().Of(peer.incarnation));
+  if (proven != ordered.end()) std::rotate(ordered.begin(), proven, std::next(proven));
+  return ordered;
+}
+
+}  // namespace
 
 LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose) {
   LinkClaim claim;
@@ -23,14 +45,19 @@ LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose) {
   return claim;
 }
 
-absl::StatusOr<HandshakeIo> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, absl::string_view key) {
-  absl::StatusOr<UniqueFd> fd = BeginConnect(spec.members[to].endpoint);
-  if (!fd.ok()) return LinkFailed(spec, to, fd.status());
-  return HandshakeIo(*std::move(fd), Handshake::Client(key, ClaimOf(spec, to, purpose)));
+absl::StatusOr<Dial> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, const TcpListener& listener) {
+  const std::vector<std::string> endpoints = EndpointsOf(spec, to, listener);
+  if (endpoints.empty()) return absl::InvalidArgumentError("to nowhere: it has no address");
+  return Dial::Begin(endpoints, listener.key(), ClaimOf(spec, to, purpose), Dial::Options());
+}
+
+UniqueFd TakeLink(Dial& dial, const GroupSpec& spec, Rank to, TcpListener& listener) {
+  listener.proven().Remember(spec.members[to].incarnation, dial.endpoint());
+  return dial.TakeFd();
 }
 
 absl::Status LinkFailed(const GroupSpec& spec, Rank to, const absl::Status& cause) {
-  return PeerLost(spec, to, absl::StrCat("connecting to ", spec.members[to].endpoint, ": ", cause.message()));
+  return PeerLost(spec, to, absl::StrCat("connecting ", cause.message()));
 }
 
 void EndLink(UniqueFd& fd, int owner_pid) {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "collectives/core/group.h"
-#include "collectives/transport/tcp/handshake_io.h"
+#include "collectives/transport/tcp/dial.h"
+#include "collectives/transport/tcp/tcp_listener.h"
 #include "collectives/transport/tcp/wire.h"
 #include "tools/base/unique_fd.h"
 
@@ -12,10 +12,13 @@ namespace farandole {
 // The claim of the link from this rank to `to`.
 LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose);
 
-// Begins to make that link. Errors and later ones of the result: as of PeerLost.
-absl::StatusOr<HandshakeIo> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, absl::string_view key);
+// Begins to make that link: where `to` was proven to be before, then at its other addresses (candidates.h).
+absl::StatusOr<Dial> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, const TcpListener& listener);
 
-// kUnavailable for a link to `to` that could not be made because of `cause`.
+// The link of a dial that has succeeded; the next one to `to` begins at this address.
+UniqueFd TakeLink(Dial& dial, const GroupSpec& spec, Rank to, TcpListener& listener);
+
+// kUnavailable for a link to `to` that could not be made because of `cause`, an error of the two above.
 absl::Status LinkFailed(const GroupSpec& spec, Rank to, const absl::Status& cause);
 
 // Ends the connection, not just this descriptor of it: a process that forked since may still hold another one, and the

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "collectives/transport/tcp/socket.h"
 #include "tools/base/check.h"
 #include "tools/base/clock.h"
@@ -41,14 +42,18 @@ void TcpInbox::Put(Arrival arrival) {
 }
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Create(Options options) {
-  ASSIGN_OR_RETURN(const SocketAddress wanted, ParseEndpoint(JoinEndpoint(options.address, options.port)));
-  ASSIGN_OR_RETURN(UniqueFd fd, Listen(wanted), std::move(_) << "data links of this worker");
-  ASSIGN_OR_RETURN(const SocketAddress bound, LocalAddress(fd.get()));
-  return std::unique_ptr<TcpListener>(new TcpListener(std::move(options), std::move(fd), FormatEndpoint(bound)));
+  ASSIGN_OR_RETURN(std::vector<ListenSocket> sockets, ListenOnAll(options.addresses, options.ports),
+                   std::move(_) << "data links of this worker");
+  return std::unique_ptr<TcpListener>(new TcpListener(std::move(options), std::move(sockets)));
 }
 
-TcpListener::TcpListener(Options options, UniqueFd fd, std::string endpoint)
-    : options_(std::move(options)), fd_(std::move(fd)), endpoint_(std::move(endpoint)) {}
+TcpListener::TcpListener(Options options, std::vector<ListenSocket> sockets) : options_(std::move(options)) {
+  for (ListenSocket& socket : sockets) {
+    fds_.push_back(std::move(socket.fd));
+    absl::StrAppend(&endpoint_, endpoint_.empty() ? "" : ",", socket.endpoint);
+    addresses_.push_back(std::move(socket.address));
+  }
+}
 
 void TcpListener::Start(std::string key) {
   CHECK(!key.empty() && key_.empty()) << "a listener is started once, with the job's key";
@@ -98,39 +103,46 @@ void TcpListener::Run() {
 
 void TcpListener::PollOnce() {
   std::vector<pollfd> fds = {{stop_.get(), POLLIN, 0}};
+  const bool pauses = Now() < AcceptFrom();
   // A negative descriptor is passed over by poll.
-  fds.push_back({Now() < accept_from_ ? -1 : fd_.get(), POLLIN, 0});
+  for (const UniqueFd& fd : fds_) fds.push_back({pauses ? -1 : fd.get(), POLLIN, 0});
   for (const Unproven& unproven : unproven_) fds.push_back({unproven.io.fd(), unproven.events, 0});
   ::poll(fds.data(), fds.size(), PollTimeoutMs(NextDeadline()));
   if (fds[0].revents != 0) {
     stopping_ = true;
     return;
   }
-  size_t at = 2;
+  size_t at = 1 + fds_.size();
   for (auto unproven = unproven_.begin(); unproven != unproven_.end(); ++at) {
     const bool stays = fds[at].revents == 0 || Advance(*unproven);
     unproven = stays ? std::next(unproven) : unproven_.erase(unproven);
   }
-  if (fds[1].revents != 0) AcceptAll();
+  for (size_t i = 0; i < fds_.size(); ++i) {
+    if (fds[1 + i].revents != 0) AcceptAll(fds_[i].get());
+  }
   Expire();
 }
 
-void TcpListener::AcceptAll() {
-  while (true) {
-    absl::StatusOr<UniqueFd> fd = Accept(fd_.get());
+void TcpListener::AcceptAll(int listener) {
+  while (Now() >= AcceptFrom()) {
+    absl::StatusOr<UniqueFd> fd = Accept(listener);
     if (!fd.ok()) {
       LOG(WARNING) << endpoint_ << ": " << fd.status().message();
       accept_from_ = Now() + kAcceptPause;
       return;
     }
     if (!*fd) return;
-    if (static_cast<int>(unproven_.size()) >= options_.unproven_max) {
+    if (Full()) {
       Count(&Stats::crowded);
       unproven_.pop_front();
     }
-    unproven_.push_back({HandshakeIo(*std::move(fd), Handshake::Server(key_, options_.incarnation)),
-                         Now() + options_.handshake_timeout, POLLIN});
+    unproven_.push_back({HandshakeIo(*std::move(fd), Handshake::Server(key_, options_.incarnation)), Now(), POLLIN});
   }
+}
+
+Instant TcpListener::AcceptFrom() const {
+  if (!Full()) return accept_from_;
+  return std::max(accept_from_, unproven_.front().since + options_.unproven_grace);
 }
 
 bool TcpListener::Advance(Unproven& unproven) {
@@ -148,15 +160,17 @@ bool TcpListener::Advance(Unproven& unproven) {
 
 void TcpListener::Expire() {
   const Instant now = Now();
-  while (!unproven_.empty() && unproven_.front().deadline <= now) {
+  while (!unproven_.empty() && unproven_.front().since + options_.handshake_timeout <= now) {
     Count(&Stats::expired);
     unproven_.pop_front();
   }
 }
 
 Instant TcpListener::NextDeadline() const {
-  const Instant handshake = unproven_.empty() ? Instant::Infinite() : unproven_.front().deadline;
-  return Now() < accept_from_ ? std::min(handshake, accept_from_) : handshake;
+  Instant next = Instant::Infinite();
+  if (!unproven_.empty()) next = unproven_.front().since + options_.handshake_timeout;
+  if (Now() < AcceptFrom()) next = std::min(next, AcceptFrom());
+  return next;
 }
 
 void TcpListener::Deliver(const LinkClaim& claim, UniqueFd fd) {

@@ -9,12 +9,16 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "collectives/core/group.h"
+#include "collectives/transport/tcp/candidates.h"
 #include "collectives/transport/tcp/handshake_io.h"
+#include "collectives/transport/tcp/listen_sockets.h"
+#include "collectives/transport/tcp/proven_endpoints.h"
 #include "collectives/transport/tcp/wake_fd.h"
 #include "collectives/transport/tcp/wire.h"
 #include "tools/base/ids.h"
@@ -70,15 +74,17 @@ class TcpInbox {
 class TcpListener {
  public:
   struct Options {
-    std::string address = "127.0.0.1";  // numeric; where to listen, and nowhere else
-    int port = 0;                       // 0: any free one
-    Incarnation incarnation;            // this process
+    std::vector<std::string> addresses = {"127.0.0.1"};  // numeric; where to listen, and nowhere else
+    PortRange ports;
+    Incarnation incarnation;  // this process
 
     // A peer on the same network needs milliseconds.
     absl::Duration handshake_timeout = absl::Seconds(10);
-    // Connections whose handshake is under way. One more, and the oldest is closed: an honest one is over soon, so a
-    // stranger who opens many cannot keep honest ones out.
+    // Connections whose handshake is under way. One more waits until one of them is over, or the oldest is this old and
+    // is closed for it: so a stranger who opens many cannot keep honest ones out, nor do many honest ones that come at
+    // once.
     int unproven_max = 256;
+    absl::Duration unproven_grace = absl::Milliseconds(200);
     // Links of groups that are not known yet. One more is closed.
     int parked_max = 1024;
   };
@@ -86,18 +92,25 @@ class TcpListener {
   // What became of connections, since the start.
   struct Stats {
     int64_t delivered = 0;  // to an inbox
-    int64_t refused = 0;    // no greeting, no key, not meant for this process, or not a member of the group
-    int64_t expired = 0;    // the handshake took too long
-    int64_t crowded = 0;    // too many unproven or parked ones
-    int64_t stale = 0;      // of a generation or a group that is over
+    // No greeting, no key, not meant for this process, or not a member of the group; or it went before it was proven,
+    // as a member does that has got through at another address.
+    int64_t refused = 0;
+    int64_t expired = 0;  // the handshake took too long
+    int64_t crowded = 0;  // too many unproven or parked ones
+    int64_t stale = 0;    // of a generation or a group that is over
   };
 
-  // Errors: those of the address, as the system words them.
+  // Errors: those of ListenOnAll.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Create(Options options);
   ~TcpListener();
 
-  // "ADDRESS:PORT": what this worker's GroupMember::endpoint must be.
+  // "ADDRESS:PORT,ADDRESS:PORT": what this worker's GroupMember::endpoint must be.
   const std::string& endpoint() const { return endpoint_; }
+  const std::vector<OwnAddress>& addresses() const { return addresses_; }
+
+  // For those who make links from this process.
+  ProvenEndpoints& proven() { return proven_; }
+  const ProvenEndpoints& proven() const { return proven_; }
 
   // Begins to accept from those who prove `key`, the job's, not empty. Once, before the first group is made.
   void Start(std::string key);
@@ -113,7 +126,7 @@ class TcpListener {
   friend class TcpInbox;
   struct Unproven {
     HandshakeIo io;
-    Instant deadline;
+    Instant since;
     short events;
   };
   struct Parked {
@@ -121,12 +134,15 @@ class TcpListener {
     UniqueFd fd;
   };
 
-  TcpListener(Options options, UniqueFd fd, std::string endpoint);
+  TcpListener(Options options, std::vector<ListenSocket> sockets);
 
   // The thread.
   void Run();
   void PollOnce();
-  void AcceptAll();
+  void AcceptAll(int listener);
+  // When to accept the next one at the earliest.
+  Instant AcceptFrom() const;
+  bool Full() const { return static_cast<int>(unproven_.size()) >= options_.unproven_max; }
   // Whether `unproven` stays unproven.
   bool Advance(Unproven& unproven);
   void Expire();
@@ -138,8 +154,10 @@ class TcpListener {
   void Count(int64_t Stats::*what);
 
   const Options options_;
-  const UniqueFd fd_;
-  const std::string endpoint_;
+  std::vector<UniqueFd> fds_;
+  std::string endpoint_;
+  std::vector<OwnAddress> addresses_;  // of fds_
+  ProvenEndpoints proven_;
   std::string key_;  // written before the thread starts
   WakeFd stop_;
 

@@ -97,7 +97,7 @@ class TcpTransport : public Transport {
  public:
   TcpTransport(GroupSpec spec, TcpListener& listener)
       : spec_(std::move(spec)),
-        key_(listener.key()),
+        listener_(listener),
         inbox_(listener.Register(spec_, LinkPurpose::kData)),
         owner_pid_(::getpid()),
         outgoing_(spec_.size()),
@@ -128,10 +128,9 @@ class TcpTransport : public Transport {
   }
 
  private:
-  // To one peer: nothing, then a handshake, then a connection.
+  // To one peer: nothing, then a dial, then a connection.
   struct OutLink {
-    absl::optional<HandshakeIo> handshake;
-    short handshake_events = 0;
+    absl::optional<Dial> dial;
     UniqueFd fd;
   };
 
@@ -141,7 +140,7 @@ class TcpTransport : public Transport {
       ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
       if (moved || exchange.done()) continue;
       if (!deadline.is_infinite() && Now() >= deadline) {
-        return DeadlinePassed(spec_, exchange.to, exchange.sent(), exchange.from, exchange.received());
+        return PassedDeadline(exchange);
       }
       RETURN_IF_ERROR(Wait(exchange, deadline));
     }
@@ -164,7 +163,7 @@ class TcpTransport : public Transport {
   absl::StatusOr<bool> AdvanceSending(Rank to, Sending& sending) {
     OutLink& link = outgoing_[to];
     if (!link.fd) {
-      RETURN_IF_ERROR(AdvanceHandshake(to, link));
+      RETURN_IF_ERROR(AdvanceDial(to, link));
     }
     if (!link.fd) return false;
     absl::StatusOr<bool> moved = sending.Advance(link.fd.get());
@@ -172,18 +171,25 @@ class TcpTransport : public Transport {
     return moved;
   }
 
-  absl::Status AdvanceHandshake(Rank to, OutLink& link) {
-    if (!link.handshake.has_value()) {
-      ASSIGN_OR_RETURN(link.handshake, BeginLink(spec_, to, LinkPurpose::kData, key_));
+  absl::Status AdvanceDial(Rank to, OutLink& link) {
+    if (!link.dial.has_value()) {
+      ASSIGN_OR_RETURN(link.dial, BeginLink(spec_, to, LinkPurpose::kData, listener_),
+                       LinkFailed(spec_, to, std::move(_)));
     }
-    const absl::StatusOr<short> events = link.handshake->Advance();
-    if (!events.ok()) return LinkFailed(spec_, to, events.status());
-    link.handshake_events = *events;
-    if (*events == 0) {
-      link.fd = link.handshake->TakeFd();
-      link.handshake.reset();
+    const absl::StatusOr<bool> proven = link.dial->Advance();
+    if (!proven.ok()) return LinkFailed(spec_, to, proven.status());
+    if (*proven) {
+      link.fd = TakeLink(*link.dial, spec_, to, listener_);
+      link.dial.reset();
     }
     return absl::OkStatus();
+  }
+
+  absl::Status PassedDeadline(const Exchange& exchange) const {
+    const absl::Status passed = DeadlinePassed(spec_, exchange.to, exchange.sent(), exchange.from, exchange.received());
+    if (exchange.sent() || !outgoing_[exchange.to].dial.has_value()) return passed;
+    return absl::DeadlineExceededError(
+        absl::StrCat(passed.message(), "; it was still connecting ", outgoing_[exchange.to].dial->Describe()));
   }
 
   absl::StatusOr<bool> AdvanceReceiving(Exchange& exchange) {
@@ -222,8 +228,7 @@ class TcpTransport : public Transport {
     if (!exchange.sent()) {
       const OutLink& link = outgoing_[exchange.to];
       // What a peer does with a link that it only receives from, other than taking bytes, is ending it.
-      fds[1] = link.fd ? pollfd{link.fd.get(), POLLOUT | POLLRDHUP, 0}
-                       : pollfd{link.handshake->fd(), link.handshake_events, 0};
+      fds[1] = link.fd ? pollfd{link.fd.get(), POLLOUT | POLLRDHUP, 0} : pollfd{link.dial->fd(), POLLIN, 0};
     }
     if (!exchange.received()) {
       const UniqueFd& fd = incoming_[exchange.from];
@@ -236,7 +241,7 @@ class TcpTransport : public Transport {
   }
 
   const GroupSpec spec_;
-  const std::string key_;
+  TcpListener& listener_;
   const std::unique_ptr<TcpInbox> inbox_;
   const int owner_pid_;
   std::vector<OutLink> outgoing_;
