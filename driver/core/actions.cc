@@ -34,6 +34,12 @@ std::string Line(const EndJob& action) {
   const Verdict& verdict = action.verdict;
   std::string line = absl::StrCat("end job: exit code ", verdict.exit_code);
   if (!verdict.reason.empty()) absl::StrAppend(&line, " (", verdict.reason, ")");
+  for (const HostStanding& host : verdict.not_up) {
+    absl::StrAppend(&line, "; host ", host.host, " stopped at \"", ToString(host.step), "\"",
+                    host.note.empty() ? "" : ": ", host.note);
+  }
+  if (verdict.first_failure.out_of_memory) absl::StrAppend(&line, "; out of memory");
+  for (const WorkerEnd& end : verdict.overran) absl::StrAppend(&line, "; rank ", end.rank, " overran its grace");
   for (const WorkerEnd& end : verdict.follow_ons) {
     absl::StrAppend(&line, "; then rank ", end.rank, " ",
                     end.what.empty() ? EndInWords(end.status) : absl::StrCat("could not be executed: ", end.what));

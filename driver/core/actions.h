@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "driver/core/host_step.h"
 #include "driver/core/ids.h"
 
 namespace farandole {
@@ -56,7 +57,8 @@ struct WorkerEnd {
   WorkerId worker;
   int rank = 0;  // its last
   ExitStatus status;
-  std::string what;  // for one that could not be executed: what was tried, and the error in words
+  std::string what;            // for one that could not be executed: what was tried, and the error in words
+  bool out_of_memory = false;  // killed, and the kernel says that it kills for want of memory
   friend bool operator==(const WorkerEnd&, const WorkerEnd&) = default;
 };
 
@@ -67,6 +69,8 @@ struct Verdict {
   bool has_first_failure = false;  // then `first_failure` is the worker that ended the job
   WorkerEnd first_failure;
   std::vector<WorkerEnd> follow_ons;  // others that failed on their own after it (verdict.h)
+  std::vector<WorkerEnd> overran;     // had to be killed, still there a grace after SIGTERM
+  std::vector<HostStanding> not_up;   // hosts that were not ready in time, when that ended the job
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 

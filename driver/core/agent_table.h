@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "driver/core/driver_view.h"
+#include "driver/core/host_step.h"
 #include "driver/core/ids.h"
 #include "tools/base/instant.h"
 
@@ -16,6 +17,8 @@ struct AgentRecord {
   std::string host;
   Incarnation incarnation;
   AgentState state = AgentState::kStarting;
+  HostStep step = HostStep::kResolve;
+  std::string note;  // what holds it up there
   // Starting: when it must have reported. Ready: when it is taken for lost. Ending: when it must have ended.
   Instant deadline = Instant::Infinite();
   // Gone, and that cost the job something: what happened to it, a sentence.

@@ -55,14 +55,17 @@ struct DriverCore::State {
   absl::Status CheckInvariants() const;
 
  private:
+  void On(const AgentProgress& event);
   void On(const AgentReady& event);
   void On(const AgentHeard& event);
+  void On(const AgentEnding& event);
   void On(const AgentFailed& event);
   void On(const AgentEnded& event);
   void On(const WorkerStarted& event);
   void On(const WorkerStartFailed& event);
   void On(const WorkerJoined& event);
   void On(const WorkerLeft& event);
+  void On(const WorkerSawLoss& event);
   void On(const WorkerExited& event);
   void On(const Interrupted& event);
   void On(const OutputHeld& event);
@@ -76,6 +79,8 @@ struct DriverCore::State {
   void GiveUpDeafWorkers();
   void Decide();
   bool DecideOnFailure();
+  bool DecideOnVictims();
+  void DecideOn(WorkerRecord* first_failure);
   bool DecideOnLostAgent();
   bool DecideOnStartTimeout();
   bool DecideOnGeneration();

@@ -44,6 +44,7 @@ std::vector<std::string> DriverConfig::Validate() const {
   CheckPositive(join_timeout, "join_timeout", &problems);
   CheckPositive(heartbeat_interval, "heartbeat_interval", &problems);
   CheckPositive(lost_after, "lost_after", &problems);
+  CheckPositive(blame_wait, "blame_wait", &problems);
   CheckPositive(end_timeout, "end_timeout", &problems);
   if (lost_after < 4 * heartbeat_interval) {
     problems.push_back(absl::StrCat("lost_after is ", absl::FormatDuration(lost_after),

@@ -38,6 +38,10 @@ struct DriverConfig {
   absl::Duration heartbeat_interval = absl::Milliseconds(250);
   absl::Duration lost_after = absl::Seconds(3);
 
+  // How long the end of a lost peer is waited for when a worker has failed that had told of the loss. Two reports on
+  // their way from two hosts are milliseconds apart; an exit that dumps core may take its time.
+  absl::Duration blame_wait = absl::Seconds(1);
+
   // How long agents may take to end after EndAgent before the job ends without them.
   absl::Duration end_timeout = absl::Seconds(5);
 

@@ -83,7 +83,7 @@ DriverView DriverCore::View() const {
   view.phase = state_->phase;
   view.generation = state_->generation;
   for (const AgentRecord& agent : state_->agents.all()) {
-    view.agents.push_back({agent.host, agent.incarnation, agent.state});
+    view.agents.push_back({agent.host, agent.incarnation, agent.state, agent.step, agent.note});
   }
   for (const WorkerRecord& worker : state_->workers.all()) view.workers.push_back(ViewOf(worker));
   view.stale_dropped = state_->stale_dropped;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/core/host_step.h"
 #include "driver/core/ids.h"
 
 namespace farandole {
@@ -24,6 +25,8 @@ struct DriverView {
     std::string host;
     Incarnation incarnation;
     AgentState state = AgentState::kStarting;
+    HostStep step = HostStep::kResolve;
+    std::string note;  // what holds it up there; empty: nothing came back yet
     friend bool operator==(const Agent&, const Agent&) = default;
   };
   struct Worker {

@@ -47,15 +47,34 @@ WorkerRecord* DriverCore::State::Admit(const WorkerId& id) {
   return Admit(agent->host, agent->incarnation) == nullptr ? nullptr : worker;
 }
 
+void DriverCore::State::On(const AgentProgress& event) {
+  AgentRecord* agent = Admit(event.host, event.incarnation);
+  if (agent == nullptr) return;
+  if (agent->state != AgentState::kStarting) return Drop();  // the agent itself was faster, or it was told to end
+  // A new attempt begins again from the first step. Until it gets further than the last one, why that failed is what a
+  // person wants to see.
+  if (event.note.empty() && event.step <= agent->step && !agent->note.empty()) return;
+  agent->step = event.step;
+  agent->note = event.note;
+}
+
 void DriverCore::State::On(const AgentReady& event) {
   AgentRecord* agent = Admit(event.host, event.incarnation);
   if (agent == nullptr) return;
   if (agent->state != AgentState::kStarting) return Drop();  // repeated, or too late: it was told to end
   agents.Move(agent, AgentState::kReady);
+  agent->step = HostStep::kWorkers;
+  agent->note.clear();
   agent->deadline = now + config.lost_after;
 }
 
 void DriverCore::State::On(const AgentHeard& event) { Admit(event.host, event.incarnation); }
+
+void DriverCore::State::On(const AgentEnding& event) {
+  AgentRecord* agent = Admit(event.host, event.incarnation);
+  if (agent == nullptr || agent->state != AgentState::kReady) return;
+  agent->loss = absl::StrCat("host ", agent->host, ": its agent ends: ", event.reason);
+}
 
 void DriverCore::State::On(const AgentFailed& event) {
   if (AgentRecord* agent = Admit(event.host, event.incarnation)) LoseAgent(agent, event.reason);
@@ -107,10 +126,18 @@ void DriverCore::State::On(const WorkerLeft& event) {
   workers.Move(worker, WorkerState::kLeaving);
 }
 
+void DriverCore::State::On(const WorkerSawLoss& event) {
+  WorkerRecord* worker = Admit(event.worker);
+  if (worker == nullptr) return;
+  if (event.generation != worker->generation) return Drop();
+  worker->saw_loss = true;
+}
+
 void DriverCore::State::On(const WorkerExited& event) {
   WorkerRecord* worker = Admit(event.worker);
   if (worker == nullptr) return;
   worker->process_started = true;
+  worker->out_of_memory = event.out_of_memory;
   EndWorker(worker, event.status, "");
 }
 
@@ -130,10 +157,12 @@ void DriverCore::State::EndWorker(WorkerRecord* worker, const ExitStatus& status
   EndFacts facts;
   facts.status = status;
   facts.told_to_end = worker->told_to_end;
+  facts.saw_loss = worker->saw_loss;
   facts.job_is_ending = ending();
   facts.job_has_first_failure = ending() && verdict->has_first_failure;
   worker->outcome = JudgeEnd(facts);
   worker->exit = status;
+  worker->ended_at = now;
   worker->what = what;
   workers.Move(worker, WorkerState::kGone);
 }
@@ -147,7 +176,8 @@ void DriverCore::State::LoseAgent(AgentRecord* agent, const std::string& what_ca
     workers.Move(&worker, WorkerState::kGone);
   }
   if (agent->state == AgentState::kStarting) {
-    agent->loss = absl::StrCat("host ", agent->host, ": the agent could not be started: ", what_came_back);
+    agent->loss =
+        absl::StrCat("host ", agent->host, " failed at step \"", ToString(agent->step), "\": ", what_came_back);
   } else if (phase == JobPhase::kWaiting) {
     agent->loss = absl::StrCat("host ", agent->host, ": its agent was lost before the job began: ", what_came_back);
   } else if (!lost_ranks.empty()) {

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "driver/core/host_step.h"
 #include "driver/core/ids.h"
 
 namespace farandole {
@@ -11,16 +13,32 @@ namespace farandole {
 // Everything that can happen to a job, as the core is told of it. Events may come late, twice or out of order; those
 // about another incarnation or generation than the present one are counted and dropped at one gate.
 
+// A host has come to a step on its way into the job; or, with a note, an attempt there has failed and is repeated.
+struct AgentProgress {
+  std::string host;
+  Incarnation incarnation;
+  HostStep step = HostStep::kResolve;
+  std::string note;
+};
+
 // An agent has connected and speaks our protocol.
 struct AgentReady {
   std::string host;
   Incarnation incarnation;
+  std::vector<OfferedAddress> addresses;  // of the host; the core does not look at them
 };
 
 // Any sign of life of an agent: a heartbeat or another message.
 struct AgentHeard {
   std::string host;
   Incarnation incarnation;
+};
+
+// An agent ends without having been told to, and takes its workers with it; its stream goes on until they are gone.
+struct AgentEnding {
+  std::string host;
+  Incarnation incarnation;
+  std::string reason;  // for a person
 };
 
 // An agent could not be started, or its stream ended without having been told to.
@@ -61,9 +79,18 @@ struct WorkerLeft {
   Generation generation;
 };
 
+// The worker's library has told of a peer that it lost in `generation`: if it fails after this, it is not where it
+// began.
+struct WorkerSawLoss {
+  WorkerId worker;
+  Generation generation;
+};
+
 struct WorkerExited {
   WorkerId worker;
   ExitStatus status;
+  // It was killed while the kernel's count of processes that it kills for want of memory went up.
+  bool out_of_memory = false;
 };
 
 // A person or a scheduler asked to end the job: Ctrl-C (SIGINT) or SIGTERM. A second one ends it at once.
@@ -75,7 +102,8 @@ struct Interrupted {
 // has some waits for us, not we for it. Repeated while it lasts.
 struct OutputHeld {};
 
-using Event = std::variant<AgentReady, AgentHeard, AgentFailed, AgentEnded, WorkerStarted, WorkerStartFailed,
-                           WorkerJoined, WorkerLeft, WorkerExited, Interrupted, OutputHeld>;
+using Event =
+    std::variant<AgentProgress, AgentReady, AgentHeard, AgentEnding, AgentFailed, AgentEnded, WorkerStarted,
+                 WorkerStartFailed, WorkerJoined, WorkerLeft, WorkerSawLoss, WorkerExited, Interrupted, OutputHeld>;
 
 }  // namespace farandole

@@ -45,7 +45,15 @@ struct ExitStatus {
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
 
-// Which of a process's two streams.
-enum class OutputStream { kStdout, kStderr };
+// An address that a host has.
+struct OfferedAddress {
+  std::string interface;  // "eth0"
+  std::string address;    // numeric
+  int prefix_length = 0;  // of its network
+  friend bool operator==(const OfferedAddress&, const OfferedAddress&) = default;
+};
+
+// Which of a worker's streams. A result is for the launcher: it has no lines, and no person sees it.
+enum class OutputStream { kStdout, kStderr, kResult };
 
 }  // namespace farandole

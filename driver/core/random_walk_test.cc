@@ -16,6 +16,7 @@
 #include "driver/core/driver_core.h"
 #include "driver/core/driver_view.h"
 #include "driver/core/events.h"
+#include "driver/core/host_step.h"
 #include "driver/core/ids.h"
 #include "gtest/gtest.h"
 #include "tools/base/ids.h"
@@ -165,8 +166,11 @@ class Walk {
     if (failures_ && prng_.Chance(1, 50)) {
       EndHost(host);
       Send(AgentFailed{host, incarnation, "the walk wants it"});
+    } else if (prng_.Chance(1, 3)) {
+      Send(
+          AgentProgress{host, incarnation, static_cast<HostStep>(prng_.Below(6)), prng_.Chance(1, 2) ? "not yet" : ""});
     } else {
-      Send(AgentReady{host, incarnation});
+      Send(AgentReady{host, incarnation, {}});
     }
   }
 
@@ -183,6 +187,8 @@ class Walk {
         if (!failures_ || prng_.Chance(9, 10)) return;
         workers_.erase(worker);
         return Send(WorkerStartFailed{worker, 2, "program"});
+      case 4:
+        return Send(WorkerSawLoss{worker, generation});
       case 3:
         if (prng_.Chance(1, 3)) return Send(WorkerLeft{worker, generation});
         return;

@@ -21,7 +21,7 @@ std::string NameOf(const WorkerRecord& worker) {
 }
 
 WorkerEnd EndOf(const WorkerRecord& worker) {
-  return WorkerEnd{worker.id, worker.placement.rank, worker.exit, worker.what};
+  return WorkerEnd{worker.id, worker.placement.rank, worker.exit, worker.what, worker.out_of_memory};
 }
 
 // Where a worker that has finished stood when it did.
@@ -58,6 +58,9 @@ Instant DriverCore::State::NextDeadline() const {
   if (!started || over()) return Instant::Infinite();
   Instant next = std::min(agents.NextDeadline(), workers.NextDeadline());
   if (!ending()) next = std::min(next, workers.WaitingSince() + config.join_timeout);
+  if (const WorkerRecord* victim = workers.FirstVictim(); victim != nullptr) {
+    next = std::min(next, victim->ended_at + config.blame_wait);
+  }
   if (next.is_infinite()) return next;
   return std::min(next, now + config.lost_after / 4);
 }
@@ -97,7 +100,9 @@ void DriverCore::State::GiveUpDeafWorkers() {
 // ---------------------------------------------------------------------------------------------------------- verdict
 
 void DriverCore::State::Decide() {
-  if (DecideOnFailure() || DecideOnLostAgent() || DecideOnStartTimeout() || DecideOnGeneration()) return;
+  if (DecideOnFailure() || DecideOnLostAgent() || DecideOnVictims()) return;
+  if (workers.FirstVictim() != nullptr) return;  // a little patience
+  if (DecideOnStartTimeout() || DecideOnGeneration()) return;
   if (interrupts > 0) {
     BeginToEnd(128 + first_interrupt, absl::StrCat("the job was interrupted by ", SignalInWords(first_interrupt)));
   } else if (workers.All(WorkerState::kGone)) {
@@ -106,16 +111,30 @@ void DriverCore::State::Decide() {
 }
 
 bool DriverCore::State::DecideOnFailure() {
-  for (const WorkerRecord& worker : workers.all()) {
+  for (WorkerRecord& worker : workers.all()) {
     if (worker.outcome != Outcome::kFirstFailure) continue;
-    const std::string how =
-        worker.what.empty() ? EndInWords(worker.exit) : absl::StrCat("could not be executed: ", worker.what);
-    BeginToEnd(worker.exit.shell_code(), absl::StrCat(NameOf(worker), " ", how));
-    verdict->has_first_failure = true;
-    verdict->first_failure = EndOf(worker);
+    DecideOn(&worker);
     return true;
   }
   return false;
+}
+
+void DriverCore::State::DecideOn(WorkerRecord* first_failure) {
+  first_failure->outcome = Outcome::kFirstFailure;
+  const std::string how = first_failure->what.empty() ? EndInWords(first_failure->exit)
+                                                      : absl::StrCat("could not be executed: ", first_failure->what);
+  BeginToEnd(first_failure->exit.shell_code(), absl::StrCat(NameOf(*first_failure), " ", how));
+  verdict->has_first_failure = true;
+  verdict->first_failure = EndOf(*first_failure);
+}
+
+// Whoever failed because of a lost peer, when the peer's own end is waited for no longer.
+bool DriverCore::State::DecideOnVictims() {
+  WorkerRecord* first = workers.FirstVictim();
+  if (first == nullptr) return false;
+  const bool wait = first->ended_at + config.blame_wait > now && workers.AnyLive() && interrupts == 0;
+  if (!wait) DecideOn(first);
+  return !wait;
 }
 
 bool DriverCore::State::DecideOnLostAgent() {
@@ -128,14 +147,19 @@ bool DriverCore::State::DecideOnLostAgent() {
 }
 
 bool DriverCore::State::DecideOnStartTimeout() {
-  std::vector<std::string> silent;
-  for (AgentRecord& agent : agents.all()) {
-    if (agent.state == AgentState::kStarting && agent.deadline <= now) silent.push_back(agent.host);
+  std::vector<HostStanding> not_up;
+  for (const AgentRecord& agent : agents.all()) {
+    if (agent.state != AgentState::kStarting || agent.deadline > now) continue;
+    not_up.push_back({agent.host, agent.step, agent.note});
   }
-  if (silent.empty()) return false;
-  BeginToEnd(1, absl::StrCat(silent.size() == 1 ? "host " : "hosts ", absl::StrJoin(silent, ", "),
-                             ": no agent has reported within ", InWords(config.start_timeout),
-                             "; HOROVOD_START_TIMEOUT gives slow hosts more time"));
+  if (not_up.empty()) return false;
+  const size_t all = agents.all().size();
+  const std::string who =
+      all == 1 ? absl::StrCat("host ", not_up[0].host, " was")
+               : absl::StrCat(not_up.size(), " of ", all, not_up.size() == 1 ? " hosts was" : " hosts were");
+  BeginToEnd(1, absl::StrCat(who, " not ready within ", InWords(config.start_timeout),
+                             "; --start-timeout gives slow hosts more time"));
+  verdict->not_up = std::move(not_up);
   return true;
 }
 
@@ -167,6 +191,7 @@ void DriverCore::State::BeginToEnd(int exit_code, const std::string& reason) {
   phase = JobPhase::kEnding;
   for (WorkerRecord& worker : workers.all()) {
     worker.waits_since = Instant::Infinite();
+    if (worker.outcome == Outcome::kVictim) worker.outcome = Outcome::kFollowOn;
     if (worker.spawned || worker.state == WorkerState::kGone) continue;
     worker.outcome = Outcome::kNeverStarted;
     workers.Move(&worker, WorkerState::kGone);
@@ -245,6 +270,7 @@ void DriverCore::State::EndWorkers(Actions* actions) {
     if (!at_once && worker.deadline > now) continue;
     worker.killed = true;
     worker.deadline = now + config.end_timeout;
+    if (!at_once) verdict->overran.push_back(EndOf(worker));
     actions->push_back(SignalWorker{
         worker.id, SIGKILL,
         at_once ? "a second interrupt" : absl::StrCat("still there ", InWords(config.grace), " after SIGTERM")});

@@ -57,6 +57,15 @@ bool WorkerTable::Any(WorkerState state) const {
                      [&](const WorkerRecord& worker) { return worker.state == state; });
 }
 
+WorkerRecord* WorkerTable::FirstVictim() {
+  WorkerRecord* first = nullptr;
+  for (WorkerRecord& worker : workers_) {
+    if (worker.outcome != Outcome::kVictim) continue;
+    if (first == nullptr || worker.ended_at < first->ended_at) first = &worker;
+  }
+  return first;
+}
+
 Instant WorkerTable::WaitingSince() const {
   Instant since = Instant::Infinite();
   for (const WorkerRecord& worker : workers_) since = std::min(since, worker.waits_since);
@@ -73,6 +82,7 @@ void WorkerTable::ShiftDeadlines(absl::Duration by) {
   for (WorkerRecord& worker : workers_) {
     worker.deadline = worker.deadline + by;
     worker.waits_since = worker.waits_since + by;
+    worker.ended_at = worker.ended_at + by;
   }
 }
 

@@ -24,6 +24,8 @@ struct WorkerRecord {
   std::string endpoint;
   Generation generation;  // the newest it is a member of; zero: none yet
 
+  bool saw_loss = false;  // it has lost a peer of this generation
+
   // In state ready: since when it waits for an assignment.
   Instant waits_since = Instant::Infinite();
 
@@ -36,6 +38,8 @@ struct WorkerRecord {
   Outcome outcome = Outcome::kNone;
   ExitStatus exit;
   std::string what;  // see WorkerEnd
+  bool out_of_memory = false;
+  Instant ended_at = Instant::Infinite();
 
   // Has, or may have, a process.
   bool live() const { return spawned && state != WorkerState::kGone; }
@@ -65,6 +69,10 @@ class WorkerTable {
     }
     return ranks;
   }
+
+  // The first that failed as a victim of a lost peer (verdict.h) and has not been judged otherwise since; null: none.
+  WorkerRecord* FirstVictim();
+  const WorkerRecord* FirstVictim() const { return const_cast<WorkerTable*>(this)->FirstVictim(); }
 
   // The earliest time since when a worker waits for an assignment.
   Instant WaitingSince() const;

@@ -11,8 +11,11 @@
 #include "absl/types/optional.h"
 #include "driver/core/driver_core.h"
 #include "driver/core/events.h"
+#include "driver/core/host_step.h"
 #include "driver/runtime/mailbox.h"
 #include "driver/runtime/output_writer.h"
+#include "driver/runtime/service_gate.h"
+#include "driver/security/job_authority.h"
 #include "driver/service/agent_service.h"
 #include "proto/convert/driver_convert.h"
 #include "tools/base/check.h"
@@ -43,12 +46,25 @@ class DriverRuntimeImpl final : public DriverRuntime, private AgentListener {
 
   ~DriverRuntimeImpl() override {
     mailbox_->Close();
+    if (gate_ != nullptr) gate_->Close();
     service_.reset();  // before what it reports to
   }
 
   absl::Status Open() {
-    ASSIGN_OR_RETURN(service_,
-                     AgentService::Start({options_.job, options_.config.heartbeat_interval, kOutputWindow}, this));
+    if (options_.has_remote_hosts) {
+      ASSIGN_OR_RETURN(authority_, JobAuthority::Create(options_.job));
+    }
+    AgentServiceOptions service;
+    service.job = options_.job;
+    service.heartbeat_interval = options_.config.heartbeat_interval;
+    service.output_window = kOutputWindow;
+    service.worker_input = options_.worker_input;
+    service.authority = authority_.get();
+    service.first_port = options_.first_port;
+    service.last_port = options_.last_port;
+    service.max_unproven += static_cast<int>(options_.config.hosts.size());
+    ASSIGN_OR_RETURN(service_, AgentService::Start(std::move(service), this));
+    gate_ = std::make_shared<ServiceGate>(service_.get());
     return absl::OkStatus();
   }
 
@@ -68,6 +84,8 @@ class DriverRuntimeImpl final : public DriverRuntime, private AgentListener {
 
   bool output_given_up() const override { return output_given_up_; }
 
+  AgentServiceStats listeners() const override { return service_->stats(); }
+
   void Interrupt(int signal) override {
     if (++interrupts_ >= 2 || only_output_is_left_) writer_.HurryUp();
     mailbox_->Post(Interrupted{signal});
@@ -79,6 +97,7 @@ class DriverRuntimeImpl final : public DriverRuntime, private AgentListener {
   void OnOutput(const AgentIdentity& from, OutputPiece piece) override { writer_.Write(from, std::move(piece)); }
   void OnOutputEnd(OutputEnd end) override { writer_.End(std::move(end)); }
   void OnNotice(NoticeForPeople notice) override {
+    mailbox_->Post(WorkerSawLoss{notice.worker, notice.generation});
     writer_.Write(AgentIdentity(),  // no agent's credit
                   OutputPiece{notice.worker, OutputStream::kStderr, absl::StrCat("farandole: ", notice.text, "\n")});
   }
@@ -89,9 +108,20 @@ class DriverRuntimeImpl final : public DriverRuntime, private AgentListener {
     bool view_may_differ = false;
     for (const Event& event : mailbox_->Take()) {
       view_may_differ |= !std::holds_alternative<AgentHeard>(event);
-      core_.Step(Now(), event, &actions);
+      core_.Step(Now(), Admitted(event), &actions);
+      // Each step of a host is shown, also when the next one is here already.
+      if (std::holds_alternative<AgentProgress>(event) && options_.on_view) PublishView();
     }
     AfterCore(actions, view_may_differ);
+  }
+
+  // The event, or what the launcher makes of it.
+  Event Admitted(const Event& event) const {
+    const AgentReady* const ready = std::get_if<AgentReady>(&event);
+    if (ready == nullptr || !options_.admit) return event;
+    const absl::Status status = options_.admit(ready->host, ready->addresses);
+    if (status.ok()) return event;
+    return AgentFailed{ready->host, ready->incarnation, std::string(status.message())};
   }
 
   void OnTimer() {
@@ -135,10 +165,31 @@ class DriverRuntimeImpl final : public DriverRuntime, private AgentListener {
   void Do(const StartAgent& action) {
     const AgentIdentity agent{action.host, action.incarnation};
     service_->Expect(agent);
-    options_.starter->Start({options_.job, action.host, action.incarnation, service_->address(), options_.job_key},
-                            [mailbox = mailbox_, agent](absl::Status status) {
-                              mailbox->Post(AgentFailed{agent.host, agent.incarnation, std::string(status.message())});
-                            });
+    AgentStartEvents events;
+    events.reached = [mailbox = mailbox_, agent](HostStep step, std::string note) {
+      mailbox->Post(AgentProgress{agent.host, agent.incarnation, step, std::move(note)});
+    };
+    events.failed = [mailbox = mailbox_, agent](absl::Status status) {
+      mailbox->Post(AgentFailed{agent.host, agent.incarnation, std::string(status.message())});
+    };
+    AgentStart start;
+    if (const absl::Status status = PrepareStart(agent, &start); !status.ok()) return events.failed(status);
+    options_.starter->Start(start, std::move(events));
+  }
+  absl::Status PrepareStart(const AgentIdentity& agent, AgentStart* start) {
+    start->job = options_.job;
+    start->host = agent.host;
+    start->incarnation = agent.incarnation;
+    start->job_key = options_.job_key;
+    start->local_address = service_->address();
+    if (authority_ == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(start->credentials, authority_->IssueAgent(agent.host, agent.incarnation));
+    start->listen = [gate = gate_](const std::string& address) { return gate->Listen(address); };
+    start->open_relay = [gate = gate_](const std::string& via, const std::string& address, int port, Instant deadline,
+                                       RelayDone done) {
+      gate->OpenRelay(via, address, port, deadline, std::move(done));
+    };
+    return absl::OkStatus();
   }
   void Do(const SpawnWorker& action) {
     writer_.AddWorker(action.worker, action.placement.rank);
@@ -169,8 +220,10 @@ class DriverRuntimeImpl final : public DriverRuntime, private AgentListener {
   bool output_given_up_ = false;
 
   const std::shared_ptr<Mailbox> mailbox_;
-  OutputWriter writer_;                    // its thread calls the service
-  std::unique_ptr<AgentService> service_;  // its threads call the writer and the mailbox
+  std::unique_ptr<JobAuthority> authority_;  // null: all hosts are this machine
+  OutputWriter writer_;                      // its thread calls the service
+  std::unique_ptr<AgentService> service_;    // its threads call the writer and the mailbox
+  std::shared_ptr<ServiceGate> gate_;
 };
 
 }  // namespace

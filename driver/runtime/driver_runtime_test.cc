@@ -42,7 +42,8 @@ class FakeSink final : public OutputSink {
     ++entered_;
     changed_.NotifyAll();
     changed_.Await(&mutex_, [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return open_; });
-    absl::StrAppend(&text_[rank], stream == OutputStream::kStderr ? "!" : "", data);
+    constexpr const char* kMarks[] = {"", "!", "="};
+    absl::StrAppend(&text_[rank], kMarks[static_cast<int>(stream)], data);
     changed_.NotifyAll();
   }
   void End(const WorkerId&, int rank) override {
@@ -171,6 +172,27 @@ TEST_F(DriverRuntimeTest, MembersGetTheirAssignmentAndCanJoinAgain) {
   EXPECT_EQ(views_.back().generation, Generation(2));
 }
 
+TEST_F(DriverRuntimeTest, WorkersReadTheInputAndWriteResults) {
+  options_.worker_input = std::make_shared<const std::string>(500'000, 'f');
+  options_.command = [](const WorkerId&, const Placement&) {
+    WorkerCommand command{{"function"}, {}, "/"};
+    command.wants_result = true;
+    return command;
+  };
+  size_t input = 0;
+  starter_.behaviours[""].on_input = [&input](ScriptedAgent&, const v1::Input& piece) { input += piece.data().size(); };
+  starter_.behaviours[""].program = [&input](ScriptedAgent& agent, const v1::Spawn& spawn) {
+    EXPECT_EQ(input, 500'000u) << "all of it, before the first worker";
+    EXPECT_TRUE(spawn.has_input());
+    EXPECT_TRUE(spawn.wants_result());
+    agent.Output(spawn.worker(), "thinking\n");
+    agent.Result(spawn.worker(), "42");
+    ExitAtOnce(agent, spawn, 0);
+  };
+  EXPECT_EQ(Run(1, {{"a", 1}}).exit_code, 0);
+  EXPECT_EQ(sink_.text(0), "thinking\n=42$");
+}
+
 TEST_F(DriverRuntimeTest, AFailureEndsTheOthers) {
   starter_.behaviours[""].program = [](ScriptedAgent& agent, const v1::Spawn& spawn) {
     agent.Started(spawn.worker());
@@ -200,7 +222,7 @@ TEST_F(DriverRuntimeTest, AnAgentThatCannotBeStarted) {
   starter_.refusals["b"] = absl::NotFoundError("/no/agent: No such file or directory");
   const Verdict verdict = Run(2, {{"a", 1}, {"b", 1}});
   EXPECT_EQ(verdict.exit_code, 1);
-  EXPECT_EQ(verdict.reason, "host b: the agent could not be started: /no/agent: No such file or directory");
+  EXPECT_EQ(verdict.reason, "host b failed at step \"agent\": /no/agent: No such file or directory");
 }
 
 TEST_F(DriverRuntimeTest, AnAgentThatDiesTakesTheJobWithIt) {
@@ -218,7 +240,7 @@ TEST_F(DriverRuntimeTest, AnAgentThatNeverReportsIsKilled) {
   starter_.behaviours[""].registers = false;
   const Verdict verdict = Run(1, {{"a", 1}});
   EXPECT_EQ(verdict.exit_code, 1);
-  EXPECT_THAT(verdict.reason, HasSubstr("host a: no agent has reported within 50ms"));
+  EXPECT_THAT(verdict.reason, HasSubstr("host a was not ready within 50ms"));
   EXPECT_EQ(starter_.kills(), 1);
 }
 

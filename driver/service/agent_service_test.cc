@@ -13,12 +13,16 @@
 #include "absl/time/time.h"
 #include "driver/core/actions.h"
 #include "driver/core/events.h"
+#include "driver/core/host_step.h"
 #include "driver/core/ids.h"
 #include "driver/core/worker_command.h"
+#include "driver/security/job_authority.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/convert/driver_convert.h"
+#include "proto/rpc/tls_dialer.h"
+#include "proto/rpc/tls_names.h"
 #include "proto/rpc/unix_server.h"
 #include "proto/v1/agent_service.grpc.pb.h"
 #include "tools/base/clock.h"
@@ -30,7 +34,10 @@
 namespace farandole {
 namespace {
 
+using ::farandole::testing::StatusIs;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const AgentIdentity kAgent{"a", Incarnation(5)};
 const WorkerId kWorker{SlotId{"a", 0}, Incarnation(7)};
@@ -41,6 +48,10 @@ class Recorder final : public AgentListener {
  public:
   void OnEvent(Event event) override {
     if (const auto* ready = std::get_if<AgentReady>(&event)) {
+      {
+        MutexLock lock(&mutex_);
+        addresses_ = ready->addresses;
+      }
       Add(absl::StrCat("ready ", ready->host));
     } else if (std::holds_alternative<AgentHeard>(event)) {
       Add("heard");
@@ -50,6 +61,8 @@ class Recorder final : public AgentListener {
       Add(absl::StrCat("ended ", ended->host));
     } else if (const auto* exited = std::get_if<WorkerExited>(&event)) {
       Add(absl::StrCat("exit ", exited->status.code));
+    } else if (const auto* progress = std::get_if<AgentProgress>(&event)) {
+      Add(absl::StrCat(ToString(progress->step), " ", progress->host, ": ", progress->note));
     } else {
       Add("another event");
     }
@@ -75,6 +88,10 @@ class Recorder final : public AgentListener {
     MutexLock lock(&mutex_);
     return lines_.empty();
   }
+  std::vector<OfferedAddress> addresses() {
+    MutexLock lock(&mutex_);
+    return addresses_;
+  }
 
  private:
   void Add(std::string line) {
@@ -85,15 +102,14 @@ class Recorder final : public AgentListener {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+  std::vector<OfferedAddress> addresses_ ABSL_GUARDED_BY(mutex_);  // of the agent that was ready last
 };
 
 // The other end of a stream.
 class Agent {
  public:
-  explicit Agent(const std::string& address) {
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = ConnectUnix(address);
-    EXPECT_OK(channel);
-    stub_ = v1::AgentService::NewStub(*channel);
+  explicit Agent(const std::shared_ptr<grpc::Channel>& channel) {
+    stub_ = v1::AgentService::NewStub(channel);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     stream_ = stub_->Connect(&context_);
   }
@@ -110,6 +126,10 @@ class Agent {
     hello->set_job(job);
     hello->set_host(as.host);
     hello->set_incarnation(as.incarnation.value());
+    v1::HostAddress* address = hello->add_addresses();
+    address->set_interface("eth0");
+    address->set_address("10.0.0.1");
+    address->set_prefix_length(24);
     Say(message);
   }
   void Say(const v1::AgentMessage& message) { stream_->Write(message); }
@@ -124,8 +144,9 @@ class Agent {
   // The next message of the driver, without its spaces; "(end)" if there is none.
   std::string Hear() {
     v1::DriverMessage message;
-    return stream_->Read(&message) ? message.ShortDebugString() : "(end)";
+    return Read(&message) ? message.ShortDebugString() : "(end)";
   }
+  bool Read(v1::DriverMessage* message) { return stream_->Read(message); }
   void HangUp() { stream_->WritesDone(); }
   void Cancel() { context_.TryCancel(); }
   grpc::Status Finish() {
@@ -146,14 +167,34 @@ class Agent {
 class AgentServiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<AgentService>> service =
-        AgentService::Start({"job", absl::Milliseconds(250), /*output_window=*/10}, &recorder_);
-    ASSERT_OK(service);
-    service_ = *std::move(service);
+    ASSERT_OK_AND_ASSIGN(authority_, JobAuthority::Create("job"));
+    Start(nullptr);
+  }
+
+  void Start(std::shared_ptr<const std::string> worker_input) {
+    AgentServiceOptions options{"job", absl::Milliseconds(250), /*output_window=*/10};
+    options.authority = authority_.get();
+    options.worker_input = std::move(worker_input);
+    ASSERT_OK_AND_ASSIGN(service_, AgentService::Start(options, &recorder_));
     service_->Expect(kAgent);
   }
 
-  std::unique_ptr<Agent> Dial() { return std::make_unique<Agent>(service_->address()); }
+  std::unique_ptr<Agent> Dial() {
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = ConnectUnix(service_->address());
+    EXPECT_OK(channel);
+    return std::make_unique<Agent>(*channel);
+  }
+  // From elsewhere, with the certificate of `agent`.
+  std::unique_ptr<Agent> DialTls(const AgentIdentity& agent) {
+    const absl::StatusOr<std::string> endpoint = service_->Listen("127.0.0.1");
+    const absl::StatusOr<TlsIdentity> identity = authority_->IssueAgent(agent.host, agent.incarnation);
+    EXPECT_OK(endpoint);
+    EXPECT_OK(identity);
+    const absl::StatusOr<Dialled> dialled =
+        DialFirst({*endpoint}, {*identity, DriverTlsName("job")}, Now() + kPatience);
+    EXPECT_OK(dialled);
+    return std::make_unique<Agent>(dialled->channel);
+  }
   std::unique_ptr<Agent> Registered() {
     std::unique_ptr<Agent> agent = Dial();
     agent->Register(kAgent);
@@ -167,7 +208,8 @@ class AgentServiceTest : public ::testing::Test {
     return agent->Finish();
   }
 
-  Recorder recorder_;  // outlives the service
+  Recorder recorder_;                        // outlives the service
+  std::unique_ptr<JobAuthority> authority_;  // the same
   std::unique_ptr<AgentService> service_;
 };
 
@@ -176,6 +218,51 @@ TEST_F(AgentServiceTest, AnExpectedAgentIsWelcome) {
   agent->Register(kAgent);
   EXPECT_EQ(agent->Hear(), "welcome { protocol: 1 heartbeat_interval { nanos: 250000000 } output_credit: 10 }");
   EXPECT_EQ(recorder_.Next(), "ready a");
+}
+
+TEST_F(AgentServiceTest, AnAgentIsReadyWhenItHasWhatItsWorkersRead) {
+  std::string input(600'000, '\0');
+  for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<char>(i * i >> 5);
+  Start(std::make_shared<const std::string>(input));
+  std::unique_ptr<Agent> agent = Dial();
+  agent->Register(kAgent);
+  EXPECT_THAT(agent->Hear(), HasSubstr("welcome"));
+  EXPECT_EQ(recorder_.Next(), "call back a: it has called back and is being sent what its workers read");
+  v1::DriverMessage message;
+  std::string heard;
+  while (heard.size() < input.size() && agent->Read(&message)) {
+    ASSERT_TRUE(message.has_input()) << message.ShortDebugString();
+    EXPECT_LE(message.input().data().size(), kMaxInputPiece);
+    heard += message.input().data();
+  }
+  EXPECT_TRUE(heard == input);
+  EXPECT_EQ(recorder_.Next(), "ready a");
+  service_->Spawn({kWorker, {}, "r"}, WorkerCommand{{"true"}, {}, "/"});
+  EXPECT_THAT(agent->Hear(), HasSubstr("has_input: true"));
+}
+
+TEST_F(AgentServiceTest, AnAgentIsToldToEndWithoutTheRestOfWhatItsWorkersRead) {
+  constexpr size_t kSize = 64 << 20;  // far above what lies between a writer and a reader who does not read
+  Start(std::make_shared<const std::string>(kSize, 'x'));
+  std::unique_ptr<Agent> agent = Dial();
+  agent->Register(kAgent);
+  EXPECT_THAT(recorder_.Next(), StartsWith("call back a"));
+  service_->End({"a", kAgent.incarnation, false, "done"});
+  EXPECT_THAT(agent->Hear(), HasSubstr("welcome"));
+  v1::DriverMessage message;
+  size_t heard = 0;
+  while (agent->Read(&message) && !message.has_end()) heard += message.input().data().size();
+  EXPECT_TRUE(message.has_end());
+  EXPECT_LT(heard, kSize);
+  agent->HangUp();
+  EXPECT_EQ(recorder_.Next(), "ended a");
+}
+
+TEST_F(AgentServiceTest, AnEmptyInputIsAnInput) {
+  Start(std::make_shared<const std::string>());
+  std::unique_ptr<Agent> agent = Registered();
+  service_->Spawn({kWorker, {}, "r"}, WorkerCommand{{"true"}, {}, "/"});
+  EXPECT_THAT(agent->Hear(), HasSubstr("has_input: true"));
 }
 
 TEST_F(AgentServiceTest, OthersAreRefusedWithTheReason) {
@@ -276,6 +363,50 @@ TEST_F(AgentServiceTest, ADroppedAgentIsCutOff) {
 TEST_F(AgentServiceTest, AnAgentThatIsNotThereCannotBeToldToEndAndIsNotLetInLater) {
   EXPECT_FALSE(service_->End({"a", kAgent.incarnation, false, "done"}));
   EXPECT_EQ(Refusal(kAgent).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(AgentServiceTest, AnAgentFromElsewhereIsWhoItsCertificateSays) {
+  std::unique_ptr<Agent> agent = DialTls(kAgent);
+  agent->Register(kAgent);
+  EXPECT_THAT(agent->Hear(), HasSubstr("welcome"));
+  EXPECT_EQ(recorder_.Next(), "ready a");
+  EXPECT_THAT(recorder_.addresses(), ElementsAre(OfferedAddress{"eth0", "10.0.0.1", 24}));
+  service_->Spawn({kWorker, {}, "r"}, WorkerCommand{{"true"}, {}, "/"});
+  EXPECT_THAT(agent->Hear(), HasSubstr("arguments: \"true\""));
+  agent->SayOutput("one");
+  EXPECT_EQ(recorder_.Next(), "a output one");
+  const AgentServiceStats stats = service_->stats();
+  EXPECT_THAT(stats.listening, ElementsAre(service_->address(), StartsWith("127.0.0.1:")));
+  EXPECT_EQ(stats.tls.accepted, 1);
+  EXPECT_EQ(stats.tls.proved, 1);
+}
+
+TEST_F(AgentServiceTest, ACertificateOfAnotherAgentIsNotGoodEnough) {
+  for (const AgentIdentity& other : {AgentIdentity{"b", kAgent.incarnation}, AgentIdentity{"a", Incarnation(6)}}) {
+    std::unique_ptr<Agent> agent = DialTls(other);
+    agent->Register(kAgent);
+    const grpc::Status status = agent->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_THAT(status.error_message(), HasSubstr("has the certificate of farandole:job/agent/" + other.host));
+  }
+  EXPECT_TRUE(recorder_.empty()) << recorder_.Next();
+  Registered();
+}
+
+TEST_F(AgentServiceTest, WithoutAnAuthorityNobodyComesFromElsewhere) {
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<AgentService> local,
+                       AgentService::Start({"job", absl::Milliseconds(250)}, &recorder_));
+  EXPECT_THAT(local->Listen("127.0.0.1"), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(local->stats().listening, ElementsAre(local->address()));
+}
+
+TEST_F(AgentServiceTest, ShutdownEndsAgentsFromElsewhereToo) {
+  std::unique_ptr<Agent> agent = DialTls(kAgent);
+  agent->Register(kAgent);
+  EXPECT_EQ(recorder_.Next(), "ready a");
+  service_->Shutdown(Now());
+  EXPECT_EQ(recorder_.Next(), "failed a: its connection to the driver was closed");
+  EXPECT_THAT(service_->Listen("127.0.0.1"), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(AgentServiceTest, ShutdownTakesWhatIsStillSaid) {

@@ -4,6 +4,9 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "driver/core/host_step.h"
+#include "driver/service/peer_certificate.h"
 #include "tools/base/status_macros.h"
 
 namespace farandole {
@@ -34,7 +37,8 @@ void Connection::OnReadDone(bool ok) {
 }
 
 absl::Status Connection::TakeHello() {
-  ASSIGN_OR_RETURN(const AgentHello hello, HelloFromProto(in_));
+  ASSIGN_OR_RETURN(AgentHello hello, HelloFromProto(in_));
+  RETURN_IF_ERROR(CheckPeerCertificate(*context_, options_.job, hello.agent));
   {
     // First in the queue, whatever is sent to the agent as soon as it is registered.
     MutexLock lock(&mutex_);
@@ -42,12 +46,18 @@ absl::Status Connection::TakeHello() {
   }
   RETURN_IF_ERROR(registry_->Register(hello, self_));
   agent_ = hello.agent;
+  Event next = AgentReady{agent_->host, agent_->incarnation, std::move(hello.addresses)};
   {
     MutexLock lock(&mutex_);
     registered_ = true;
+    if (!InputSent()) {
+      ready_ = std::get<AgentReady>(std::move(next));
+      next = AgentProgress{agent_->host, agent_->incarnation, HostStep::kCallBack,
+                           "it has called back and is being sent what its workers read"};
+    }
     WriteNext();
   }
-  listener_->OnEvent(AgentReady{agent_->host, agent_->incarnation});
+  listener_->OnEvent(std::move(next));
   return absl::OkStatus();
 }
 
@@ -127,20 +137,36 @@ void Connection::EndOfStream(const absl::Status& error) {
 
 // Reactions never run inside the calls that cause them (gRPC queues them), so they may be made with the lock held.
 void Connection::WriteNext() {
-  if (writing_ || !registered_ || result_ || out_.empty()) return;
+  if (writing_ || !registered_ || result_) return;
+  if (out_.empty()) QueueInput();
+  if (out_.empty()) return;
   writing_ = true;
   StartWrite(&out_.front());
 }
 
+bool Connection::InputSent() const {
+  return options_.worker_input == nullptr || input_queued_ == options_.worker_input->size();
+}
+
+void Connection::QueueInput() {
+  if (told_to_end_ || InputSent()) return;
+  const absl::string_view piece = absl::string_view(*options_.worker_input).substr(input_queued_, kMaxInputPiece);
+  out_.push_back(InputToProto(piece));
+  input_queued_ += piece.size();
+}
+
 void Connection::OnWriteDone(bool ok) {
-  MutexLock lock(&mutex_);
-  writing_ = false;
-  out_.pop_front();
-  if (result_) {
-    Finish(*result_);
-  } else if (ok) {
+  absl::optional<AgentReady> ready;
+  {
+    MutexLock lock(&mutex_);
+    writing_ = false;
+    out_.pop_front();
+    if (result_) return Finish(*result_);
+    if (!ok) return;  // the call is broken: the read says so
+    if (InputSent()) ready = std::exchange(ready_, absl::nullopt);
     WriteNext();
-  }  // else the call is broken: the read says so
+  }
+  if (ready) listener_->OnEvent(*std::move(ready));
 }
 
 void Connection::OnDone() {

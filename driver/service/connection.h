@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
+#include "driver/core/events.h"
 #include "driver/service/agent_service.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/driver_convert.h"
@@ -31,7 +33,9 @@ class AgentRegistry {
 };
 
 // One call of AgentService.Connect: unregistered -> registered -> ended. Reads always; writes one message after the
-// other.
+// other. The workers' input goes piece by piece, each when nothing else is to be written, and before the agent is
+// reported as ready: so whatever else is said to it need not wait, a spawn comes behind all of it, and what it takes
+// counts as part of the start.
 class Connection final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::DriverMessage> {
  public:
   static std::shared_ptr<Connection> Make(grpc::CallbackServerContext* context, const AgentServiceOptions& options,
@@ -62,6 +66,8 @@ class Connection final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Dr
   // The agent will say nothing more: because it closed its side (OK), or because of `error`.
   void EndOfStream(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool InputSent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void QueueInput() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   grpc::CallbackServerContext* const context_;
   const AgentServiceOptions& options_;
@@ -77,6 +83,8 @@ class Connection final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::Dr
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool registered_ ABSL_GUARDED_BY(mutex_) = false;
   bool told_to_end_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t input_queued_ ABSL_GUARDED_BY(mutex_) = 0;              // bytes of the workers' input
+  absl::optional<AgentReady> ready_ ABSL_GUARDED_BY(mutex_);     // to be told once the agent has all of that
   int64_t unwritten_output_ ABSL_GUARDED_BY(mutex_) = 0;         // bytes passed on and not given back
   absl::optional<grpc::Status> result_ ABSL_GUARDED_BY(mutex_);  // set: nothing is sent after this, Finish() follows
   bool done_ ABSL_GUARDED_BY(mutex_) = false;                    // `context_` is gone

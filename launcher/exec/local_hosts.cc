@@ -6,12 +6,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "tools/base/errno_status.h"
 #include "tools/base/status_macros.h"
 
@@ -22,16 +24,16 @@ using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 using InterfaceList = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
 
 constexpr char kIpv4Loopback[] = "127.0.0.1";
+constexpr size_t kLookupsAtATime = 32;
 
-absl::StatusOr<AddressList> Resolve(const std::string& host) {
+// Null: the name is not known.
+AddressList Resolve(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error == 0) return AddressList(found, &::freeaddrinfo);
-  const char* const reason = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
-  return absl::InvalidArgumentError(absl::StrCat("the name cannot be looked up: ", reason));
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) found = nullptr;
+  return AddressList(found, &::freeaddrinfo);
 }
 
 absl::StatusOr<InterfaceList> Interfaces() {
@@ -61,21 +63,47 @@ std::string Numeric(const sockaddr* address) {
   return text;
 }
 
-}  // namespace
-
-absl::StatusOr<HostAddress> LookUpHost(const std::string& host) {
-  if (host == "localhost") return HostAddress{true, kIpv4Loopback};
-  ASSIGN_OR_RETURN(const AddressList addresses, Resolve(host));
-  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
-    if (IsLoopback(at->ai_addr)) return HostAddress{true, Numeric(at->ai_addr)};
+// Where workers of a local host listen; empty: it is another machine.
+std::string DataAddress(const addrinfo* addresses, const ifaddrs* interfaces) {
+  for (const addrinfo* at = addresses; at != nullptr; at = at->ai_next) {
+    if (IsLoopback(at->ai_addr)) return Numeric(at->ai_addr);
   }
-  ASSIGN_OR_RETURN(const InterfaceList interfaces, Interfaces());
-  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
-    for (const ifaddrs* mine = interfaces.get(); mine != nullptr; mine = mine->ifa_next) {
-      if (SameAddress(at->ai_addr, mine->ifa_addr)) return HostAddress{true, kIpv4Loopback};
+  for (const addrinfo* at = addresses; at != nullptr; at = at->ai_next) {
+    for (const ifaddrs* mine = interfaces; mine != nullptr; mine = mine->ifa_next) {
+      if (SameAddress(at->ai_addr, mine->ifa_addr)) return kIpv4Loopback;
     }
   }
-  return HostAddress{};
+  return "";
+}
+
+HostAddress LookUp(const std::string& host, const ifaddrs* interfaces) {
+  if (host == "localhost") return HostAddress{true, {kIpv4Loopback}, kIpv4Loopback};
+  const AddressList addresses = Resolve(host);
+  HostAddress found;
+  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
+    found.addresses.push_back(Numeric(at->ai_addr));
+  }
+  found.data_address = DataAddress(addresses.get(), interfaces);
+  found.local = !found.data_address.empty();
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, HostAddress>> LookUpHosts(const std::vector<std::string>& hosts) {
+  ASSIGN_OR_RETURN(const InterfaceList interfaces, Interfaces());
+  std::vector<HostAddress> found(hosts.size());
+  std::atomic<size_t> next = 0;
+  const auto look_up_some = [&] {
+    for (size_t i = next++; i < hosts.size(); i = next++) found[i] = LookUp(hosts[i], interfaces.get());
+  };
+  std::vector<std::thread> helpers;
+  while (helpers.size() + 1 < std::min(hosts.size(), kLookupsAtATime)) helpers.emplace_back(look_up_some);
+  look_up_some();
+  for (std::thread& helper : helpers) helper.join();
+  std::map<std::string, HostAddress> by_name;
+  for (size_t i = 0; i < hosts.size(); ++i) by_name[hosts[i]] = std::move(found[i]);
+  return by_name;
 }
 
 std::string LoopbackInterface() {

@@ -19,10 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "launcher/cli/env_names.h"
+#include "launcher/exec/bootstrap_writer.h"
+#include "launcher/exec/file_limit.h"
 #include "launcher/exec/line_tail.h"
+#include "launcher/exec/own_children.h"
 #include "launcher/exec/processes.h"
 #include "launcher/exec/signal_name.h"
-#include "proto/v1/bootstrap.pb.h"
 #include "tools/base/check.h"
 #include "tools/base/clock.h"
 #include "tools/base/errno_status.h"
@@ -42,25 +44,6 @@ absl::StatusOr<Pipe> MakePipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-// The message on the wire: its length in 4 bytes, big endian, and itself.
-std::string Bootstrap(const AgentStart& start, const LocalStarterOptions& options) {
-  v1::AgentBootstrap message;
-  message.set_job(start.job);
-  message.set_host(start.host);
-  message.set_incarnation(start.incarnation.value());
-  message.set_driver_address(start.driver_address);
-  message.set_job_key(start.job_key);
-  message.set_data_address(options.data_address(start.host));
-  const int64_t grace_ns = absl::ToInt64Nanoseconds(options.grace);
-  message.mutable_grace()->set_seconds(grace_ns / 1'000'000'000);
-  message.mutable_grace()->set_nanos(static_cast<int32_t>(grace_ns % 1'000'000'000));
-  const std::string body = message.SerializeAsString();
-  const auto size = static_cast<uint32_t>(body.size());
-  std::string framed;
-  for (const int shift : {24, 16, 8, 0}) framed += static_cast<char>(size >> shift & 0xff);
-  return framed + body;
 }
 
 // The pipe is new and empty and the message smaller than it (64 KiB), so this does not block.
@@ -108,7 +91,7 @@ std::string Describe(const ExitStatus& status) {
 
 struct Agent {
   std::string host;
-  std::function<void(absl::Status)> failed;
+  AgentStartEvents events;
   pid_t pid = 0;
   UniqueFd process;
   UniqueFd standard_input;  // kept open: its end tells the agent that we are gone
@@ -137,10 +120,11 @@ class LocalStarterImpl : public LocalStarter {
     thread_.join();
   }
 
-  void Start(const AgentStart& start, std::function<void(absl::Status)> failed) override {
-    loop_.Post([this, start, failed = std::move(failed)]() mutable {
-      const absl::Status status = StartOnLoop(start, failed);
-      if (!status.ok()) failed(status);
+  void Start(const AgentStart& start, AgentStartEvents events) override {
+    loop_.Post([this, start, events = std::move(events)] {
+      events.reached(HostStep::kAgent, "");
+      const absl::Status status = StartOnLoop(start, events);
+      if (!status.ok()) events.failed(status);
     });
   }
 
@@ -153,15 +137,16 @@ class LocalStarterImpl : public LocalStarter {
   }
 
  private:
-  absl::Status StartOnLoop(const AgentStart& start, const std::function<void(absl::Status)>& failed) {
+  absl::Status StartOnLoop(const AgentStart& start, const AgentStartEvents& events) {
     ASSIGN_OR_RETURN(Pipe input, MakePipe());
     ASSIGN_OR_RETURN(Pipe error, MakePipe());
     ASSIGN_OR_RETURN(const pid_t pid, Spawn(options_.agent_program, input.read.get(), error.write.get()));
     // A child that we have not collected: it cannot fail but for a lack of descriptors, and then the sweep gets it.
     ASSIGN_OR_RETURN(UniqueFd process, OpenProcess(pid));
+    GiveOriginalFileLimit(pid);
     Agent& agent = agents_[pid];
     agent.host = start.host;
-    agent.failed = failed;
+    agent.events = events;
     agent.pid = pid;
     agent.process = std::move(process);
     agent.standard_input = std::move(input.write);
@@ -170,9 +155,12 @@ class LocalStarterImpl : public LocalStarter {
     loop_.Watch(agent.process.get(), EPOLLIN, [this, pid](uint32_t) { Ended(pid); });
     loop_.Watch(agent.standard_error.get(), EPOLLIN, [this, pid](uint32_t) { ReadError(agents_.at(pid)); });
     Note(absl::StrCat("host ", start.host, ": agent started as process ", pid, "; the driver listens on ",
-                      start.driver_address));
+                      start.local_address));
+    const std::string message =
+        BootstrapMessage(start, {{}, options_.data_address(start.host), options_.grace, absl::InfiniteDuration()});
     // One that is dead already is told by its end, which has more to say than "broken pipe".
-    WriteAll(agent.standard_input.get(), Bootstrap(start, options_)).IgnoreError();
+    WriteAll(agent.standard_input.get(), message).IgnoreError();
+    events.reached(HostStep::kCallBack, "");
     return absl::OkStatus();
   }
 
@@ -209,7 +197,7 @@ class LocalStarterImpl : public LocalStarter {
     const std::vector<std::string> last_words = agent.last_words.Lines();
     const std::string words = last_words.empty() ? "" : absl::StrCat("; it said: ", absl::StrJoin(last_words, " | "));
     Note(absl::StrCat("host ", agent.host, ": agent ", how));
-    const std::function<void(absl::Status)> failed = std::move(agent.failed);
+    const std::function<void(absl::Status)> failed = std::move(agent.events.failed);
     agents_.erase(pid);
     failed(absl::UnavailableError(absl::StrCat("the agent ", how, words)));
     KillOrphans();
@@ -220,7 +208,9 @@ class LocalStarterImpl : public LocalStarter {
   // left after the last one is nothing.
   void KillOrphans() {
     for (const pid_t pid : ChildrenOfThisProcess()) {
-      if (agents_.count(pid) > 0 || orphans_.count(pid) > 0 || not_ours_.count(pid) > 0) continue;
+      if (agents_.count(pid) > 0 || orphans_.count(pid) > 0 || not_ours_.count(pid) > 0 || OwnChildren::Has(pid)) {
+        continue;
+      }
       absl::StatusOr<UniqueFd> process = OpenProcess(pid);
       if (!process.ok()) continue;
       SignalProcess(*process, SIGKILL);

@@ -35,8 +35,8 @@ absl::StatusOr<std::string> FindAgentProgram(const std::string& from_environment
 //
 // An agent that dies leaves nothing behind: this process is the subreaper of all its descendants, and when an agent has
 // ended, whatever has become a child of this process and is no agent is killed, again and again until there is nothing.
-// Children from before the starter was made are left alone. The caller must not start children of its own while a
-// starter lives. One starter per process.
+// Children from before the starter was made are left alone. While a starter lives the caller starts children of its
+// own only through OwnChildren (own_children.h). One starter per process.
 class LocalStarter : public AgentStarter {
  public:
   // Errors: of prctl.
@@ -50,7 +50,7 @@ class LocalStarter : public AgentStarter {
   // `failed` is called on the starter's thread. Its message has how the agent ended and its last words:
   //   NotFound, PermissionDenied, ...  the program could not be executed
   //   Unavailable                      the agent has ended
-  void Start(const AgentStart& start, std::function<void(absl::Status)> failed) override = 0;
+  void Start(const AgentStart& start, AgentStartEvents events) override = 0;
   void Kill(const std::string& host) override = 0;
 };
 

@@ -59,14 +59,20 @@ class LocalStarterTest : public ::testing::Test {
     start.job = "j1";
     start.host = host;
     start.incarnation = Incarnation(77);
-    start.driver_address = "unix-abstract:driver";
+    start.local_address = "unix-abstract:driver";
     start.job_key = std::string(32, '\0');
-    starter_->Start(start, [this, host](const absl::Status& status) {
+    AgentStartEvents events;
+    events.reached = [this, host](HostStep step, const std::string&) {
+      MutexLock lock(&mutex_);
+      steps_[host].push_back(step);
+    };
+    events.failed = [this, host](const absl::Status& status) {
       MutexLock lock(&mutex_);
       EXPECT_EQ(failures_.count(host), 0u) << "told twice";
       failures_[host] = status;
       changed_.NotifyAll();
-    });
+    };
+    starter_->Start(start, std::move(events));
   }
 
   std::vector<std::string> Lines(const std::string& host, size_t count) {
@@ -100,6 +106,7 @@ class LocalStarterTest : public ::testing::Test {
   CondVar changed_;
   std::map<std::string, std::vector<std::string>> lines_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Status> failures_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::vector<HostStep>> steps_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<LocalStarter> starter_;  // ends first
 };
 
@@ -188,11 +195,18 @@ TEST(LocalStarter, LeavesChildrenFromBeforeAlone) {
     Mutex mutex;
     CondVar changed;
     bool ended = false;
-    starter->Start({"j", "exits", Incarnation(1), "", ""}, [&](const absl::Status&) {
+    AgentStart start;
+    start.job = "j";
+    start.host = "exits";
+    start.incarnation = Incarnation(1);
+    AgentStartEvents events;
+    events.reached = [](HostStep, const std::string&) {};
+    events.failed = [&](const absl::Status&) {
       MutexLock lock(&mutex);
       ended = true;
       changed.NotifyAll();
-    });
+    };
+    starter->Start(start, std::move(events));
     MutexLock lock(&mutex);
     EXPECT_TRUE(changed.AwaitUntil(&mutex, Now() + kLongEnough, [&] { return ended; }));
   }

@@ -9,10 +9,6 @@ constexpr absl::string_view kEraseLine = "\r\x1b[K";
 
 }  // namespace
 
-std::string OutputPrefix(int rank, OutputStream stream) {
-  return absl::StrCat("[", rank, "]<", stream == OutputStream::kStdout ? "stdout" : "stderr", ">:");
-}
-
 std::string OutputStamp(absl::Time at, absl::TimeZone zone) {
   return absl::FormatTime("%a %b %e %H:%M:%S %Y", at, zone);
 }
@@ -29,7 +25,7 @@ void AppendPrefixed(absl::string_view prefix, absl::string_view data, bool* insi
   }
 }
 
-std::string OutputFormatter::Output(const WorkerId& worker, int rank, OutputStream stream, absl::string_view stamp,
+std::string OutputFormatter::Output(const WorkerId& worker, OutputStream stream, absl::string_view prefix,
                                     absl::string_view data) {
   if (data.empty()) return "";
   Surface& surface = SurfaceOf(stream);
@@ -39,7 +35,7 @@ std::string OutputFormatter::Output(const WorkerId& worker, int rank, OutputStre
   const Writer writer(worker, stream);
   bool inside_line = surface.inside_line_of == writer;
   if (surface.inside_line_of && !inside_line) text += '\n';
-  AppendPrefixed(absl::StrCat(stamp, OutputPrefix(rank, stream)), data, &inside_line, &text);
+  AppendPrefixed(prefix, data, &inside_line, &text);
   surface.inside_line_of = inside_line ? absl::make_optional(writer) : absl::nullopt;
   return text;
 }

@@ -11,9 +11,6 @@
 
 namespace farandole {
 
-// "[3]<stderr>:"
-std::string OutputPrefix(int rank, OutputStream stream);
-
 // "Mon Jan 20 12:00:01 2020", as asctime(3) has it.
 std::string OutputStamp(absl::Time at, absl::TimeZone zone);
 
@@ -31,9 +28,8 @@ class OutputFormatter {
   // `one_surface`: stdout and stderr are the same terminal, pipe or file.
   explicit OutputFormatter(bool one_surface) : one_surface_(one_surface) {}
 
-  // What to write to `stream` for `data` of this worker; `stamp` comes directly before each prefix.
-  std::string Output(const WorkerId& worker, int rank, OutputStream stream, absl::string_view stamp,
-                     absl::string_view data);
+  // What to write to `stream` for `data` of this worker.
+  std::string Output(const WorkerId& worker, OutputStream stream, absl::string_view prefix, absl::string_view data);
 
   // What to write to stderr for lines of the launcher itself, which end with '\n'.
   std::string Note(absl::string_view lines);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tools/base/prng.h"
@@ -13,9 +14,13 @@ constexpr OutputStream kOut = OutputStream::kStdout, kErr = OutputStream::kStder
 
 WorkerId Worker(int slot) { return {{"a", slot}, Incarnation(static_cast<uint64_t>(slot) + 1)}; }
 
+std::string Prefix(int rank, OutputStream stream) {
+  return absl::StrCat("[", rank, "]<", stream == kOut ? "stdout" : "stderr", ">:");
+}
+
 // The text for data of the worker in slot `rank`.
 std::string Format(OutputFormatter& formatter, int rank, absl::string_view data, OutputStream stream = kOut) {
-  return formatter.Output(Worker(rank), rank, stream, "", data);
+  return formatter.Output(Worker(rank), stream, Prefix(rank, stream), data);
 }
 
 TEST(OutputFormatter, PutsThePrefixBeforeEachPiece) {
@@ -75,11 +80,10 @@ TEST(OutputFormatter, TheProgressLineGoesBeforeAnythingElseComes) {
   EXPECT_EQ(formatter.Progress("2/2"), "");
 }
 
-TEST(OutputFormatter, TheStampIsThatOfAsctimeDirectlyBeforeThePrefix) {
-  OutputFormatter formatter(false);
+TEST(OutputFormatter, TheStampIsThatOfAsctime) {
   const absl::TimeZone zone = absl::UTCTimeZone();
   const std::string stamp = OutputStamp(absl::FromCivil(absl::CivilSecond(2020, 1, 20, 12, 0, 1), zone), zone);
-  EXPECT_EQ(formatter.Output(Worker(0), 0, kOut, stamp, "line\n"), "Mon Jan 20 12:00:01 2020[0]<stdout>:line\n");
+  EXPECT_EQ(stamp, "Mon Jan 20 12:00:01 2020");
   EXPECT_EQ(OutputStamp(absl::FromCivil(absl::CivilSecond(2024, 2, 3, 4, 5, 6), zone), zone),
             "Sat Feb  3 04:05:06 2024");
 }
@@ -104,7 +108,7 @@ TEST(OutputFormatter, EveryLineIsOneWorkersAndNothingIsLost) {
     ASSERT_GE(line.size(), 12u);
     const int rank = line[1] - '0';
     ASSERT_TRUE(rank >= 0 && rank < 4) << line;
-    ASSERT_EQ(line.substr(0, 12), OutputPrefix(rank, kOut));
+    ASSERT_EQ(line.substr(0, 12), Prefix(rank, kOut));
     const std::string text = line.substr(12);
     ASSERT_EQ(text.find_first_not_of(static_cast<char>('a' + rank)), std::string::npos) << line;
     found[rank] += text;

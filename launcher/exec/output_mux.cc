@@ -23,33 +23,76 @@ absl::StatusOr<std::unique_ptr<OutputMux>> OutputMux::Create(const OutputMuxOpti
   if (!options.directory.empty()) {
     ASSIGN_OR_RETURN(files, OutputFiles::Create(options.directory, options.np), std::move(_) << "--output-filename");
   }
-  return std::unique_ptr<OutputMux>(new OutputMux(options, std::move(files)));
+  std::unique_ptr<InstanceFiles> instances;
+  if (!options.instance_directory.empty()) {
+    ASSIGN_OR_RETURN(instances, InstanceFiles::Create(options.instance_directory, options.job),
+                     std::move(_) << "--output-dir");
+  }
+  return std::unique_ptr<OutputMux>(new OutputMux(options, std::move(files), std::move(instances)));
 }
 
-OutputMux::OutputMux(const OutputMuxOptions& options, absl::optional<OutputFiles> files)
-    : timestamps_(options.timestamps),
+OutputMux::OutputMux(const OutputMuxOptions& options, absl::optional<OutputFiles> files,
+                     std::unique_ptr<InstanceFiles> instances)
+    : prefix_(options.prefix),
       console_(options.stdout_fd, options.stderr_fd),
       files_(std::move(files)),
+      instances_(std::move(instances)),
+      results_(options.results),
       formatter_(AreOneSurface(options.stdout_fd, options.stderr_fd)) {}
 
 void OutputMux::Write(const WorkerId& worker, int rank, OutputStream stream, absl::string_view data) {
-  const std::string stamp = timestamps_ ? OutputStamp(absl::Now(), absl::LocalTimeZone()) : "";
+  if (stream == OutputStream::kResult) return WriteResult(rank, data);
+  const std::string prefix = PrefixFor(worker, rank, stream);
   {
     MutexLock lock(&mutex_);
     progress_ended_ = true;
-    console_.Enqueue(stream, formatter_.Output(worker, rank, stream, stamp, data));
+    console_.Enqueue(stream, formatter_.Output(worker, stream, prefix, data));
     if (stream == OutputStream::kStderr) error_tails_[worker].Append(data);
   }
-  if (files_) WriteFile(rank, stream, stamp, data, &inside_line_[{worker, stream}]);
+  if (files_) WriteFile(rank, stream, prefix, data, &inside_line_[{worker, stream}]);
+  if (instances_ != nullptr) WriteInstance(worker, stream, data);
   console_.WaitForRoom();
 }
 
-void OutputMux::WriteFile(int rank, OutputStream stream, absl::string_view stamp, absl::string_view data,
+std::string OutputMux::PrefixFor(const WorkerId& worker, int rank, OutputStream stream) const {
+  const std::string time = prefix_.uses_time() ? OutputStamp(absl::Now(), absl::LocalTimeZone()) : "";
+  OutputTemplate::Fields place;
+  place.rank = rank;
+  place.host = worker.slot.host;
+  place.local_rank = worker.slot.slot;  // as long as membership does not change
+  place.stream = stream == OutputStream::kStdout ? "stdout" : "stderr";
+  place.generation = static_cast<int64_t>(generation_);
+  place.time = time;
+  return prefix_.Expand(place);
+}
+
+void OutputMux::WriteFile(int rank, OutputStream stream, absl::string_view prefix, absl::string_view data,
                           bool* inside_line) {
   std::string text;
-  AppendPrefixed(absl::StrCat(stamp, OutputPrefix(rank, stream)), data, inside_line, &text);
+  AppendPrefixed(prefix, data, inside_line, &text);
   if (const absl::Status status = files_->Write(rank, stream, text); !status.ok()) {
     Note(absl::StrCat("farandole: --output-filename: ", status.message(), "; the job goes on without this file"));
+  }
+}
+
+void OutputMux::WriteInstance(const WorkerId& worker, OutputStream stream, absl::string_view data) {
+  if (const absl::Status status = instances_->Write(worker, stream, data); !status.ok()) {
+    Note(absl::StrCat("farandole: --output-dir: ", status.message(), "; the job goes on without this file"));
+  }
+}
+
+void OutputMux::WriteResult(int rank, absl::string_view data) {
+  if (results_ == nullptr) return;
+  if (const absl::Status status = results_->Append(rank, data); !status.ok()) {
+    Note(absl::StrCat("farandole: the result of rank ", rank, " is lost: ", status.message()));
+  }
+}
+
+void OutputMux::Place(Generation generation, const std::vector<PlacedWorker>& workers) {
+  generation_ = generation.value();
+  if (instances_ == nullptr) return;
+  if (const absl::Status status = instances_->Place(generation, workers); !status.ok()) {
+    Note(absl::StrCat("farandole: --output-dir: ", status.message(), "; the job goes on without the index"));
   }
 }
 
@@ -57,6 +100,8 @@ void OutputMux::End(const WorkerId& worker, int rank) {
   inside_line_.erase({worker, OutputStream::kStdout});
   inside_line_.erase({worker, OutputStream::kStderr});
   if (files_) files_->End(rank);
+  if (instances_ != nullptr) instances_->End(worker);
+  if (results_ != nullptr) results_->End(rank);
 }
 
 void OutputMux::Note(absl::string_view lines) {

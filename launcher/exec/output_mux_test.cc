@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/exec/function_folder.h"
 #include "tools/base/testing/status_matchers.h"
 #include "tools/base/unique_fd.h"
 
@@ -83,11 +84,32 @@ TEST_F(OutputMuxTest, StdoutStaysStdoutAndStderrStderr) {
 }
 
 TEST_F(OutputMuxTest, TimestampsStandDirectlyBeforeThePrefix) {
-  options_.timestamps = true;
+  ASSERT_OK_AND_ASSIGN(options_.prefix, OutputTemplate::Parse("{time}[{rank}]<{stream}>:"));
   Make();
   mux_->Write(Worker(0), 0, kOut, "a\n");
   mux_ = nullptr;
   EXPECT_THAT(out_.ReadToEnd(), MatchesRegex("[A-Z][a-z]+ [A-Z][a-z]+ [ 0-9]+:[0-9]+:[0-9]+ [0-9]+.0.<stdout>:a\n"));
+}
+
+TEST_F(OutputMuxTest, ThePrefixCanSayWhereALineComesFrom) {
+  ASSERT_OK_AND_ASSIGN(options_.prefix, OutputTemplate::Parse("{host}/{local_rank} gen {gen}: "));
+  Make();
+  mux_->Write(Worker(1), 3, kOut, "a\n");
+  mux_->Place(Generation(2), {});
+  mux_->Write(Worker(1), 3, kOut, "b\n");
+  mux_ = nullptr;
+  EXPECT_EQ(out_.ReadToEnd(), "a/1 gen 0: a\na/1 gen 2: b\n");
+}
+
+TEST_F(OutputMuxTest, EachInstanceHasFilesOfItsOwnWithoutPrefixes) {
+  options_.instance_directory = folder_;
+  options_.job = "j1";
+  Make();
+  mux_->Write(Worker(0), 0, kOut, "a\nhalf");
+  mux_->End(Worker(0), 0);
+  mux_ = nullptr;
+  EXPECT_EQ(ReadFile(folder_ + "/j1/" + InstanceFiles::NameOf(Worker(0), kOut)), "a\nhalf");
+  EXPECT_EQ(out_.ReadToEnd(), "[0]<stdout>:a\n[0]<stdout>:half");
 }
 
 TEST_F(OutputMuxTest, FilesHaveTheSameTextAndNamesOfOneLength) {
@@ -151,6 +173,40 @@ TEST_F(OutputMuxTest, AReaderThatHasGoneIsToldOnceAndTheJobGoesOn) {
   mux_->Write(Worker(0), 0, kErr, "b\n");
   mux_ = nullptr;
   EXPECT_EQ(err_.ReadToEnd(), "farandole: stdout: Broken pipe; the job goes on without it\n[0]<stderr>:b\n");
+}
+
+TEST_F(OutputMuxTest, AResultGoesToItsFileAndNowhereElse) {
+  std::ofstream(folder_ + "/function") << "f";
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<FunctionFolder> function, FunctionFolder::Open(folder_));
+  options_.results = function.get();
+  options_.directory = folder_ + "/files";
+  options_.instance_directory = folder_ + "/instances";
+  options_.job = "j1";
+  options_.stderr_fd = options_.stdout_fd;
+  Make();
+  mux_->Progress("workers 1/1");
+  mux_->Write(Worker(0), 4, OutputStream::kResult, "half ");
+  mux_->Write(Worker(0), 4, OutputStream::kResult, "whole\n");
+  std::ofstream(folder_ + "/result.5") << "in the way";
+  for (int i = 0; i < 2; ++i) mux_->Write(Worker(1), 5, OutputStream::kResult, "lost\n");
+  mux_->End(Worker(0), 4);
+  EXPECT_THAT(mux_->LastErrorLines(Worker(0)), ElementsAre());
+  mux_ = nullptr;
+  EXPECT_EQ(ReadFile(folder_ + "/result.4"), "half whole\n");
+  EXPECT_EQ(ReadFile(folder_ + "/files/rank.0/stderr"), "");
+  EXPECT_EQ(::access((folder_ + "/instances/j1/" + InstanceFiles::NameOf(Worker(0), kErr)).c_str(), F_OK), -1);
+  const std::string text = out_.ReadToEnd();
+  EXPECT_THAT(text, HasSubstr("farandole: the result of rank 5 is lost: make " + folder_ + "/result.5: File exists\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("whole")));
+  EXPECT_EQ(text.find("is lost"), text.rfind("is lost")) << "once";
+}
+
+TEST_F(OutputMuxTest, AResultThatNobodyAskedForIsDropped) {
+  Make();
+  mux_->Write(Worker(0), 0, OutputStream::kResult, "x\n");
+  mux_ = nullptr;
+  EXPECT_EQ(out_.ReadToEnd(), "");
+  EXPECT_EQ(err_.ReadToEnd(), "");
 }
 
 TEST_F(OutputMuxTest, WaitsForASlowReaderAndLosesNothing) {

@@ -1,9 +1,12 @@
 #include "launcher/exec/report.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "driver/core/host_step.h"
 #include "launcher/exec/signal_name.h"
 
 namespace farandole {
@@ -28,7 +31,10 @@ std::string FirstFailure(const ReportInputs& inputs) {
                                   inputs.colour ? kPlain : "");
   if (inputs.failed_at) absl::StrAppend(&text, ", at ", absl::FormatTime("%H:%M:%S", *inputs.failed_at, inputs.zone));
   if (first.status.signal == SIGKILL) {
-    absl::StrAppend(&text, "\n  (nobody in this job sent it: often the kernel, out of memory; dmesg tells)");
+    absl::StrAppend(&text,
+                    first.out_of_memory
+                        ? "\n  likely out of memory: the kernel has killed a process there for want of it"
+                        : "\n  (nobody in this job sent it, and the kernel has counted no kill for want of memory)");
   }
   if (!first.what.empty()) return text;
   const std::vector<std::string> lines = inputs.last_error_lines(first.worker);
@@ -41,6 +47,28 @@ std::string FollowOns(const Verdict& verdict) {
   for (const WorkerEnd& end : verdict.follow_ons) {
     const bool same = !end.what.empty() && end.what == verdict.first_failure.what;
     absl::StrAppend(&text, "\n  after it ", Where(end), ": ", same ? "could not be executed either" : How(end));
+  }
+  return text;
+}
+
+std::string Overran(const Verdict& verdict) {
+  std::string text;
+  for (const WorkerEnd& end : verdict.overran) {
+    absl::StrAppend(&text, "farandole: ", Where(end),
+                    " was still there when its grace after SIGTERM was over, and was ", "killed\n");
+  }
+  return text;
+}
+
+// Where each host stopped that was not ready in time: a line each, in columns.
+std::string NotUp(const Verdict& verdict) {
+  if (verdict.not_up.empty()) return "";
+  size_t width = 4;
+  for (const HostStanding& host : verdict.not_up) width = std::max(width, host.host.size());
+  std::string text = absl::StrFormat("  %-*s  %-12s  %s\n", width, "host", "stopped at", "because");
+  for (const HostStanding& host : verdict.not_up) {
+    absl::StrAppendFormat(&text, "  %-*s  %-12s  %s\n", width, host.host, ToString(host.step),
+                          host.note.empty() ? "nothing came back" : host.note);
   }
   return text;
 }
@@ -62,6 +90,7 @@ std::string FinalReport(const ReportInputs& inputs) {
   if (verdict.has_first_failure) {
     text = absl::StrCat(FirstFailure(inputs), FollowOns(verdict), Others(inputs), "\n");
   }
+  absl::StrAppend(&text, Overran(verdict), NotUp(verdict));
   const absl::string_view reason = verdict.reason.empty() ? "the job failed" : absl::string_view(verdict.reason);
   return absl::StrCat(text, "farandole: ", reason, "; exit code ", verdict.exit_code);
 }

@@ -69,7 +69,10 @@ TEST(Report, OfASilentWorkerSaysSo) {
 TEST(Report, NamesSignalsAndWhatAKillOftenMeans) {
   EXPECT_THAT(FinalReport(Inputs({0, SIGSEGV})), HasSubstr("failed first: ended by SIGSEGV\n  its last"));
   EXPECT_THAT(FinalReport(Inputs({0, SIGKILL})),
-              HasSubstr("ended by SIGKILL\n  (nobody in this job sent it: often the"));
+              HasSubstr("ended by SIGKILL\n  (nobody in this job sent it, and the kernel has counted no kill"));
+  ReportInputs inputs = Inputs({0, SIGKILL});
+  inputs.verdict.first_failure.out_of_memory = true;
+  EXPECT_THAT(FinalReport(inputs), HasSubstr("ended by SIGKILL\n  likely out of memory: "));
   EXPECT_EQ(SignalName(64), "signal 64");
 }
 
@@ -90,6 +93,30 @@ TEST(Report, WithoutAFailedWorkerIsTheReason) {
   inputs.verdict.exit_code = 130;
   inputs.verdict.reason = "interrupted by Ctrl-C";
   EXPECT_EQ(FinalReport(inputs), "farandole: interrupted by Ctrl-C; exit code 130");
+}
+
+TEST(Report, SaysWhereEachHostStoppedThatWasNotReady) {
+  ReportInputs inputs;
+  inputs.verdict.exit_code = 1;
+  inputs.verdict.reason = "2 of 9 hosts were not ready within 30s";
+  inputs.verdict.not_up = {{"gpu7", HostStep::kConnect, "port 22: Connection refused, attempt 9"},
+                           {"b", HostStep::kCallBack, ""}};
+  EXPECT_EQ(FinalReport(inputs),
+            "  host  stopped at    because\n"
+            "  gpu7  connect       port 22: Connection refused, attempt 9\n"
+            "  b     call back     nothing came back\n"
+            "farandole: 2 of 9 hosts were not ready within 30s; exit code 1");
+}
+
+TEST(Report, NamesWhoOverranTheGrace) {
+  ReportInputs inputs;
+  inputs.verdict.exit_code = 143;
+  inputs.verdict.reason = "the job was interrupted by SIGTERM";
+  inputs.verdict.overran = {End(1, {0, 0})};
+  EXPECT_EQ(
+      FinalReport(inputs),
+      "farandole: rank 1 (host gpu7, local rank 1) was still there when its grace after SIGTERM was over, and was "
+      "killed\nfarandole: the job was interrupted by SIGTERM; exit code 143");
 }
 
 TEST(Report, ColoursOnlyOnATerminal) {

@@ -1,11 +1,15 @@
 #include "proto/convert/agent_convert.h"
 
+#include <arpa/inet.h>
+
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/convert/types_convert.h"
@@ -17,6 +21,8 @@ namespace {
 absl::Status Wrong(absl::string_view field, absl::string_view how) {
   return absl::InvalidArgumentError(absl::StrCat(field, " ", how));
 }
+
+constexpr size_t kMaxInputPiece = 256 << 10;
 
 // execve's strings end at a zero byte.
 absl::Status CheckString(absl::string_view field, int index, absl::string_view bytes) {
@@ -45,6 +51,11 @@ absl::StatusOr<AgentCommand> FromWelcome(const v1::Welcome& proto) {
   return command;
 }
 
+bool IsNumericAddress(const std::string& address) {
+  unsigned char bytes[sizeof(in6_addr)];
+  return ::inet_pton(AF_INET, address.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, address.c_str(), bytes) == 1;
+}
+
 absl::StatusOr<AgentCommand> FromSpawn(const v1::Spawn& proto) {
   SpawnProgram command;
   ASSIGN_OR_RETURN(command.worker, FromProto(proto.worker()), std::move(_) << "worker");
@@ -67,7 +78,24 @@ absl::StatusOr<AgentCommand> FromSpawn(const v1::Spawn& proto) {
     return Wrong("working_directory", absl::StrCat("\"", proto.working_directory(), "\" is not absolute"));
   }
   command.working_directory = proto.working_directory();
+  for (int i = 0; i < proto.data_addresses_size(); ++i) {
+    if (!IsNumericAddress(proto.data_addresses(i))) {
+      return Wrong(absl::StrCat("data_addresses[", i, "]"),
+                   absl::StrCat("\"", proto.data_addresses(i), "\" is no numeric address"));
+    }
+    command.data_addresses.push_back(proto.data_addresses(i));
+  }
+  command.has_input = proto.has_input();
+  command.wants_result = proto.wants_result();
   return command;
+}
+
+absl::StatusOr<AgentCommand> FromInput(const v1::Input& proto) {
+  if (proto.data().empty()) return Wrong("data", "is empty");
+  if (proto.data().size() > kMaxInputPiece) {
+    return Wrong("data", absl::StrCat("has ", proto.data().size(), " bytes, more than ", kMaxInputPiece));
+  }
+  return TakeInput{proto.data()};
 }
 
 absl::StatusOr<AgentCommand> FromSignal(const v1::Signal& proto) {
@@ -93,6 +121,27 @@ absl::StatusOr<AgentCommand> FromCredit(const v1::OutputCredit& proto) {
   return command;
 }
 
+absl::StatusOr<AgentCommand> FromOpenRelay(const v1::OpenRelay& proto) {
+  if (proto.relay() == 0) return Wrong("relay", "is zero");
+  if (!IsNumericAddress(proto.address())) {
+    return Wrong("address", absl::StrCat("\"", proto.address(), "\" is no numeric address"));
+  }
+  if (proto.port() == 0 || proto.port() > 65535) return Wrong("port", absl::StrCat(proto.port(), " is no port"));
+  return OpenRelay{proto.relay(), proto.address(), static_cast<int>(proto.port())};
+}
+
+v1::Output::Stream ToProto(WorkerOutput::Stream stream) {
+  switch (stream) {
+    case WorkerOutput::Stream::kStdout:
+      return v1::Output::STDOUT;
+    case WorkerOutput::Stream::kStderr:
+      return v1::Output::STDERR;
+    case WorkerOutput::Stream::kResult:
+      return v1::Output::RESULT;
+  }
+  return v1::Output::STREAM_UNSPECIFIED;
+}
+
 struct Writer {
   v1::AgentMessage message;
 
@@ -105,6 +154,12 @@ struct Writer {
     proto->set_incarnation(report.incarnation.value());
     proto->set_version(report.version);
     proto->set_pid(static_cast<uint32_t>(report.pid));
+    for (const OfferedAddress& offered : report.addresses) {
+      v1::HostAddress* address = proto->add_addresses();
+      address->set_interface(ToUtf8(offered.interface));
+      address->set_address(offered.address);
+      address->set_prefix_length(static_cast<uint32_t>(offered.prefix_length));
+    }
   }
   void operator()(const AgentHeartbeat&) { message.mutable_heartbeat(); }
   void operator()(const WorkerStarted& report) {
@@ -130,11 +185,12 @@ struct Writer {
   void operator()(const WorkerExited& report) {
     *message.mutable_worker_exited()->mutable_worker() = ToProto(report.worker);
     *message.mutable_worker_exited()->mutable_status() = ToProto(report.status);
+    message.mutable_worker_exited()->set_out_of_memory(report.out_of_memory);
   }
   void operator()(const WorkerOutput& report) {
     v1::Output* proto = message.mutable_output();
     *proto->mutable_worker() = ToProto(report.worker);
-    proto->set_stream(report.stream == WorkerOutput::Stream::kStdout ? v1::Output::STDOUT : v1::Output::STDERR);
+    proto->set_stream(ToProto(report.stream));
     proto->set_data(report.data);
   }
   void operator()(const WorkerOutputEnded& report) {
@@ -146,7 +202,27 @@ struct Writer {
     proto->set_generation(report.generation.value());
     proto->set_text(ToUtf8(report.text));
   }
+  void operator()(const AgentEndsItself& report) { message.mutable_ending()->set_reason(ToUtf8(report.reason)); }
 };
+
+// Where the driver is, and what it takes to talk to it there.
+absl::Status TakeDriver(const v1::AgentBootstrap& proto, Bootstrap* bootstrap) {
+  bootstrap->driver_addresses.assign(proto.driver_addresses().begin(), proto.driver_addresses().end());
+  if (bootstrap->driver_addresses.empty()) bootstrap->driver_addresses.push_back(proto.driver_address());
+  bool proves = false;
+  for (const std::string& address : bootstrap->driver_addresses) {
+    if (address.empty()) return Wrong("driver_addresses", "is empty, or an address in it");
+    proves |= !absl::StartsWith(address, "unix-abstract:");
+  }
+  bootstrap->ca_certificate = proto.ca_certificate();
+  bootstrap->certificate = proto.certificate();
+  bootstrap->private_key = proto.private_key();
+  if (!proves) return absl::OkStatus();
+  if (proto.ca_certificate().empty()) return Wrong("ca_certificate", "is empty");
+  if (proto.certificate().empty()) return Wrong("certificate", "is empty");
+  if (proto.private_key().empty()) return Wrong("private_key", "is empty");
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -158,6 +234,10 @@ absl::StatusOr<AgentCommand> FromProto(const v1::DriverMessage& proto) {
     }
     case v1::DriverMessage::kSpawn: {
       ASSIGN_OR_RETURN(AgentCommand command, FromSpawn(proto.spawn()), std::move(_) << "spawn");
+      return command;
+    }
+    case v1::DriverMessage::kInput: {
+      ASSIGN_OR_RETURN(AgentCommand command, FromInput(proto.input()), std::move(_) << "input");
       return command;
     }
     case v1::DriverMessage::kSignal: {
@@ -172,6 +252,10 @@ absl::StatusOr<AgentCommand> FromProto(const v1::DriverMessage& proto) {
       ASSIGN_OR_RETURN(AgentCommand command, FromCredit(proto.output_credit()), std::move(_) << "output_credit");
       return command;
     }
+    case v1::DriverMessage::kOpenRelay: {
+      ASSIGN_OR_RETURN(AgentCommand command, FromOpenRelay(proto.open_relay()), std::move(_) << "open_relay");
+      return command;
+    }
     case v1::DriverMessage::kEnd:
       return EndAll{proto.end().reason()};
     case v1::DriverMessage::MESSAGE_NOT_SET:
@@ -184,18 +268,22 @@ absl::StatusOr<Bootstrap> FromProto(const v1::AgentBootstrap& proto) {
   if (proto.job().empty()) return Wrong("job", "is empty");
   if (proto.host().empty()) return Wrong("host", "is empty");
   if (proto.incarnation() == 0) return Wrong("incarnation", "is zero");
-  if (proto.driver_address().empty()) return Wrong("driver_address", "is empty");
   // The key itself stays out of the message.
   if (proto.job_key().size() != 32) return Wrong("job_key", absl::StrCat("has ", proto.job_key().size(), " bytes"));
-  if (proto.data_address().empty()) return Wrong("data_address", "is empty");
   Bootstrap bootstrap;
   bootstrap.job = proto.job();
   bootstrap.host = proto.host();
   bootstrap.incarnation = Incarnation(proto.incarnation());
-  bootstrap.driver_address = proto.driver_address();
+  RETURN_IF_ERROR(TakeDriver(proto, &bootstrap));
+  // Elsewhere each spawn says where its worker listens.
+  if (proto.data_address().empty() && bootstrap.certificate.empty()) return Wrong("data_address", "is empty");
   bootstrap.job_key = proto.job_key();
   bootstrap.data_address = proto.data_address();
   ASSIGN_OR_RETURN(bootstrap.grace, FromProto(proto.grace()), std::move(_) << "grace");
+  bootstrap.input_may_end = proto.input_may_end();
+  if (proto.has_lost_after()) {
+    ASSIGN_OR_RETURN(bootstrap.lost_after, FromProto(proto.lost_after()), std::move(_) << "lost_after");
+  }
   return bootstrap;
 }
 

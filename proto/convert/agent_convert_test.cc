@@ -34,6 +34,8 @@ v1::DriverMessage Spawn() {
   spawn->add_arguments("\xff '\"");
   spawn->add_environment("A=\xfe=b");
   spawn->set_working_directory("/w\xfd");
+  spawn->add_data_addresses("10.0.0.1");
+  spawn->add_data_addresses("fd00::1");
   return proto;
 }
 
@@ -42,6 +44,14 @@ v1::DriverMessage Welcome() {
   proto.mutable_welcome()->set_protocol(1);
   proto.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(250'000'000);
   proto.mutable_welcome()->set_output_credit(65536);
+  return proto;
+}
+
+v1::DriverMessage OpenRelayTo(uint64_t relay, const std::string& address, uint32_t port) {
+  v1::DriverMessage proto;
+  proto.mutable_open_relay()->set_relay(relay);
+  proto.mutable_open_relay()->set_address(address);
+  proto.mutable_open_relay()->set_port(port);
   return proto;
 }
 
@@ -61,6 +71,30 @@ TEST(AgentConvert, KeepsEveryByteOfAProgram) {
   EXPECT_THAT(spawn.arguments, ElementsAre("prog", "\xff '\""));
   EXPECT_THAT(spawn.environment, ElementsAre("A=\xfe=b"));
   EXPECT_EQ(spawn.working_directory, "/w\xfd");
+  EXPECT_THAT(spawn.data_addresses, ElementsAre("10.0.0.1", "fd00::1"));
+  EXPECT_FALSE(spawn.has_input);
+  EXPECT_FALSE(spawn.wants_result);
+}
+
+TEST(AgentConvert, ReadsWhatAFunctionNeeds) {
+  v1::DriverMessage proto = Spawn();
+  proto.mutable_spawn()->set_has_input(true);
+  ASSERT_OK_AND_ASSIGN(AgentCommand command, FromProto(proto));
+  EXPECT_TRUE(std::get<SpawnProgram>(command).has_input);
+  EXPECT_FALSE(std::get<SpawnProgram>(command).wants_result);
+  proto.mutable_spawn()->set_has_input(false);
+  proto.mutable_spawn()->set_wants_result(true);
+  ASSERT_OK_AND_ASSIGN(command, FromProto(proto));
+  EXPECT_FALSE(std::get<SpawnProgram>(command).has_input);
+  EXPECT_TRUE(std::get<SpawnProgram>(command).wants_result);
+
+  proto.mutable_input()->set_data(std::string(256 << 10, '\xff'));
+  ASSERT_OK_AND_ASSIGN(command, FromProto(proto));
+  EXPECT_EQ(std::get<TakeInput>(command).piece, std::string(256 << 10, '\xff'));
+  proto.mutable_input()->mutable_data()->push_back('x');
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "input: data has 262145 bytes, more than 262144"));
+  proto.mutable_input()->clear_data();
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "input: data is empty"));
 }
 
 TEST(AgentConvert, ReadsTheOtherCommands) {
@@ -78,6 +112,14 @@ TEST(AgentConvert, ReadsTheOtherCommands) {
   proto.mutable_end()->set_reason("all is done");
   ASSERT_OK_AND_ASSIGN(command, FromProto(proto));
   EXPECT_EQ(std::get<EndAll>(command).reason, "all is done");
+
+  proto.mutable_open_relay()->set_relay(9);
+  proto.mutable_open_relay()->set_address("fd00::1");
+  proto.mutable_open_relay()->set_port(22);
+  ASSERT_OK_AND_ASSIGN(command, FromProto(proto));
+  EXPECT_EQ(std::get<OpenRelay>(command).relay, 9u);
+  EXPECT_EQ(std::get<OpenRelay>(command).address, "fd00::1");
+  EXPECT_EQ(std::get<OpenRelay>(command).port, 22);
 
   v1::Assignment* assignment = proto.mutable_assignment();
   assignment->set_generation(3);
@@ -114,6 +156,13 @@ TEST(AgentConvert, NamesTheFieldThatIsWrong) {
               StatusIs(kInvalid, "spawn: environment[0] is not of the form NAME=VALUE"));
   EXPECT_THAT(wrong(Spawn(), [](auto* proto) { proto->mutable_spawn()->set_working_directory("w"); }),
               StatusIs(kInvalid, "spawn: working_directory \"w\" is not absolute"));
+  EXPECT_THAT(wrong(Spawn(), [](auto* proto) { proto->mutable_spawn()->set_data_addresses(1, "eth0"); }),
+              StatusIs(kInvalid, "spawn: data_addresses[1] \"eth0\" is no numeric address"));
+  EXPECT_THAT(FromProto(OpenRelayTo(0, "10.0.0.1", 22)), StatusIs(kInvalid, "open_relay: relay is zero"));
+  EXPECT_THAT(FromProto(OpenRelayTo(9, "host", 22)),
+              StatusIs(kInvalid, "open_relay: address \"host\" is no numeric address"));
+  EXPECT_THAT(FromProto(OpenRelayTo(9, "10.0.0.1", 0)), StatusIs(kInvalid, "open_relay: port 0 is no port"));
+  EXPECT_THAT(FromProto(OpenRelayTo(9, "10.0.0.1", 65536)), StatusIs(kInvalid, "open_relay: port 65536 is no port"));
   v1::DriverMessage signal;
   Fill(signal.mutable_signal()->mutable_worker());
   signal.mutable_signal()->set_signal(65);
@@ -136,7 +185,8 @@ TEST(AgentConvert, ReadsABootstrap) {
   EXPECT_EQ(bootstrap.job, "j");
   EXPECT_EQ(bootstrap.host, "a");
   EXPECT_EQ(bootstrap.incarnation, Incarnation(9));
-  EXPECT_EQ(bootstrap.driver_address, "unix-abstract:x");
+  EXPECT_THAT(bootstrap.driver_addresses, ElementsAre("unix-abstract:x"));
+  EXPECT_EQ(bootstrap.lost_after, absl::InfiniteDuration());
   EXPECT_EQ(bootstrap.job_key, std::string(32, '\xff'));
   EXPECT_EQ(bootstrap.data_address, "127.0.0.1");
   EXPECT_EQ(bootstrap.grace, absl::Seconds(5));
@@ -148,8 +198,45 @@ TEST(AgentConvert, ReadsABootstrap) {
   EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "data_address is empty"));
 }
 
+TEST(AgentConvert, ReadsABootstrapFromElsewhere) {
+  v1::AgentBootstrap proto;
+  proto.set_job("j");
+  proto.set_host("a");
+  proto.set_incarnation(9);
+  proto.set_driver_address("unix-abstract:x");
+  proto.add_driver_addresses("10.0.0.1:5");
+  proto.add_driver_addresses("[fd00::1]:6");
+  proto.set_job_key(std::string(32, 'k'));
+  proto.mutable_grace()->set_seconds(5);
+  proto.mutable_lost_after()->set_seconds(3);
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "ca_certificate is empty"));
+  proto.set_ca_certificate("CA");
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "certificate is empty"));
+  proto.set_certificate("CERTIFICATE");
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "private_key is empty"));
+  proto.set_private_key("KEY");
+  proto.set_input_may_end(true);
+  ASSERT_OK_AND_ASSIGN(const Bootstrap bootstrap, FromProto(proto));
+  EXPECT_TRUE(bootstrap.input_may_end);
+  EXPECT_THAT(bootstrap.driver_addresses, ElementsAre("10.0.0.1:5", "[fd00::1]:6"));
+  EXPECT_EQ(bootstrap.ca_certificate, "CA");
+  EXPECT_EQ(bootstrap.certificate, "CERTIFICATE");
+  EXPECT_EQ(bootstrap.private_key, "KEY");
+  EXPECT_EQ(bootstrap.lost_after, absl::Seconds(3));
+  proto.add_driver_addresses("");
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "driver_addresses is empty, or an address in it"));
+  proto.clear_driver_addresses();
+  proto.clear_driver_address();
+  EXPECT_THAT(FromProto(proto), StatusIs(kInvalid, "driver_addresses is empty, or an address in it"));
+}
+
 TEST(AgentConvert, WritesEveryReport) {
-  v1::AgentMessage proto = ToProto(AgentReport(AgentRegistration{1, 2, "j", "a", Incarnation(5), "0.1", 77}));
+  v1::AgentMessage proto =
+      ToProto(AgentReport(AgentRegistration{1, 2, "j", "a", Incarnation(5), "0.1", 77, {{"eth\xff", "10.0.0.1", 24}}}));
+  ASSERT_EQ(proto.register_().addresses_size(), 1);
+  EXPECT_EQ(proto.register_().addresses(0).interface(), "eth\xef\xbf\xbd");
+  EXPECT_EQ(proto.register_().addresses(0).address(), "10.0.0.1");
+  EXPECT_EQ(proto.register_().addresses(0).prefix_length(), 24u);
   EXPECT_EQ(proto.register_().protocol_min(), 1u);
   EXPECT_EQ(proto.register_().protocol_max(), 2u);
   EXPECT_EQ(proto.register_().job(), "j");
@@ -170,10 +257,15 @@ TEST(AgentConvert, WritesEveryReport) {
   EXPECT_EQ(ToProto(AgentReport(WorkerLeft{kWorker, Generation(4)})).worker_left().generation(), 4u);
   proto = ToProto(AgentReport(WorkerExited{kWorker, ExitStatus{0, 9}}));
   EXPECT_EQ(proto.worker_exited().status().signal(), 9u);
+  EXPECT_FALSE(proto.worker_exited().out_of_memory());
+  EXPECT_TRUE(ToProto(AgentReport(WorkerExited{kWorker, ExitStatus{0, 9}, true})).worker_exited().out_of_memory());
   proto = ToProto(AgentReport(WorkerOutput{kWorker, WorkerOutput::Stream::kStderr, "\xff\n"}));
   EXPECT_EQ(proto.output().stream(), v1::Output::STDERR);
   EXPECT_EQ(proto.output().data(), "\xff\n");
+  proto = ToProto(AgentReport(WorkerOutput{kWorker, WorkerOutput::Stream::kResult, "r"}));
+  EXPECT_EQ(proto.output().stream(), v1::Output::RESULT);
   EXPECT_EQ(ToProto(AgentReport(WorkerOutputEnded{kWorker})).output_ended().worker().slot(), 2u);
+  EXPECT_EQ(ToProto(AgentReport(AgentEndsItself{"it got SIGTERM"})).ending().reason(), "it got SIGTERM");
   proto = ToProto(AgentReport(WorkerSaid{kWorker, Generation(4), "lost"}));
   EXPECT_EQ(proto.worker_notice().generation(), 4u);
   EXPECT_EQ(proto.worker_notice().text(), "lost");

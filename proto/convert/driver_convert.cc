@@ -1,5 +1,7 @@
 #include "proto/convert/driver_convert.h"
 
+#include <arpa/inet.h>
+
 #include <cstddef>
 #include <utility>
 
@@ -14,8 +16,10 @@ namespace {
 // Far above what an agent of ours sends; below what would hurt.
 constexpr size_t kMaxData = 1 << 20;
 constexpr size_t kMaxText = 64 << 10;
-constexpr size_t kMaxEndpoint = 256;
+constexpr size_t kMaxEndpoint = 2048;  // of all its addresses
 constexpr uint32_t kMaxErrno = 4095;
+constexpr int kMaxAddresses = 256;
+constexpr size_t kMaxName = 64;
 
 absl::Status Wrong(absl::string_view field, absl::string_view how) {
   return absl::InvalidArgumentError(absl::StrCat(field, " ", how));
@@ -75,17 +79,29 @@ absl::StatusOr<AgentWord> FromExited(const v1::WorkerExited& proto, const AgentI
   WorkerExited event;
   ASSIGN_OR_RETURN(event.worker, WorkerOf(proto.worker(), from));
   ASSIGN_OR_RETURN(event.status, FromProto(proto.status()), std::move(_) << "status");
+  if (proto.out_of_memory() && event.status.signal == 0) return Wrong("out_of_memory", "is set, and no signal");
+  event.out_of_memory = proto.out_of_memory();
   return Event(event);
+}
+
+absl::StatusOr<OutputStream> StreamFromProto(v1::Output::Stream stream) {
+  switch (stream) {
+    case v1::Output::STDOUT:
+      return OutputStream::kStdout;
+    case v1::Output::STDERR:
+      return OutputStream::kStderr;
+    case v1::Output::RESULT:
+      return OutputStream::kResult;
+    default:
+      return Wrong("stream", absl::StrCat(static_cast<int>(stream), " is neither stdout nor stderr nor a result"));
+  }
 }
 
 absl::StatusOr<AgentWord> FromOutput(const v1::Output& proto, const AgentIdentity& from) {
   OutputPiece piece;
   ASSIGN_OR_RETURN(piece.worker, WorkerOf(proto.worker(), from));
-  if (proto.stream() != v1::Output::STDOUT && proto.stream() != v1::Output::STDERR) {
-    return Wrong("stream", absl::StrCat(static_cast<int>(proto.stream()), " is neither stdout nor stderr"));
-  }
+  ASSIGN_OR_RETURN(piece.stream, StreamFromProto(proto.stream()));
   RETURN_IF_ERROR(CheckLength("data", proto.data(), kMaxData));
-  piece.stream = proto.stream() == v1::Output::STDOUT ? OutputStream::kStdout : OutputStream::kStderr;
   piece.data = proto.data();
   return piece;
 }
@@ -110,6 +126,24 @@ absl::StatusOr<AgentWord> Named(absl::string_view message, absl::StatusOr<AgentW
   return absl::Status(word.status().code(), absl::StrCat(message, ": ", word.status().message()));
 }
 
+// The longest prefix of the family of a numeric address; 0: it is none.
+uint32_t PrefixLimit(const std::string& address) {
+  unsigned char bytes[sizeof(in6_addr)];
+  if (::inet_pton(AF_INET, address.c_str(), bytes) == 1) return 32;
+  return ::inet_pton(AF_INET6, address.c_str(), bytes) == 1 ? 128 : 0;
+}
+
+absl::StatusOr<OfferedAddress> AddressFromProto(const v1::HostAddress& proto) {
+  RETURN_IF_ERROR(CheckLength("interface", proto.interface(), kMaxName));
+  RETURN_IF_ERROR(CheckLength("address", proto.address(), kMaxName));
+  const uint32_t limit = PrefixLimit(proto.address());
+  if (limit == 0) return Wrong("address", absl::StrCat("\"", proto.address(), "\" is not numeric"));
+  if (proto.prefix_length() > limit) {
+    return Wrong("prefix_length", absl::StrCat(proto.prefix_length(), " is more than ", limit));
+  }
+  return OfferedAddress{proto.interface(), proto.address(), static_cast<int>(proto.prefix_length())};
+}
+
 }  // namespace
 
 absl::StatusOr<AgentHello> HelloFromProto(const v1::AgentMessage& proto) {
@@ -128,6 +162,14 @@ absl::StatusOr<AgentHello> HelloFromProto(const v1::AgentMessage& proto) {
   hello.agent = AgentIdentity{said.host(), Incarnation(said.incarnation())};
   hello.version = said.version();
   hello.pid = said.pid();
+  if (said.addresses_size() > kMaxAddresses) {
+    return Wrong("register", absl::StrCat("has ", said.addresses_size(), " addresses"));
+  }
+  for (int i = 0; i < said.addresses_size(); ++i) {
+    ASSIGN_OR_RETURN(OfferedAddress address, AddressFromProto(said.addresses(i)),
+                     std::move(_) << "register: addresses[" << i << "]");
+    hello.addresses.push_back(std::move(address));
+  }
   return hello;
 }
 
@@ -153,6 +195,9 @@ absl::StatusOr<AgentWord> FromProto(const v1::AgentMessage& proto, const AgentId
       return Named("output_ended", FromOutputEnded(proto.output_ended(), from));
     case v1::AgentMessage::kWorkerNotice:
       return Named("worker_notice", FromNotice(proto.worker_notice(), from));
+    case v1::AgentMessage::kEnding:
+      RETURN_IF_ERROR(CheckLength("reason", proto.ending().reason(), kMaxText)) << "ending";
+      return Event(AgentEnding{from.host, from.incarnation, proto.ending().reason()});
     case v1::AgentMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -173,7 +218,21 @@ v1::DriverMessage CreditToProto(int64_t bytes) {
   return message;
 }
 
-v1::DriverMessage ToProto(const SpawnWorker& action, const WorkerCommand& command) {
+v1::DriverMessage OpenRelayToProto(uint64_t relay, const std::string& address, int port) {
+  v1::DriverMessage message;
+  message.mutable_open_relay()->set_relay(relay);
+  message.mutable_open_relay()->set_address(address);
+  message.mutable_open_relay()->set_port(static_cast<uint32_t>(port));
+  return message;
+}
+
+v1::DriverMessage InputToProto(absl::string_view piece) {
+  v1::DriverMessage message;
+  message.mutable_input()->set_data(piece.data(), piece.size());
+  return message;
+}
+
+v1::DriverMessage ToProto(const SpawnWorker& action, const WorkerCommand& command, bool has_input) {
   v1::DriverMessage message;
   v1::Spawn* spawn = message.mutable_spawn();
   *spawn->mutable_worker() = ToProto(action.worker);
@@ -181,6 +240,9 @@ v1::DriverMessage ToProto(const SpawnWorker& action, const WorkerCommand& comman
   for (const std::string& argument : command.arguments) spawn->add_arguments(argument);
   for (const std::string& variable : command.environment) spawn->add_environment(variable);
   spawn->set_working_directory(command.working_directory);
+  for (const std::string& address : command.data_addresses) spawn->add_data_addresses(address);
+  spawn->set_has_input(has_input);
+  spawn->set_wants_result(command.wants_result);
   return message;
 }
 

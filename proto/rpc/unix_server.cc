@@ -85,7 +85,7 @@ class UnixServerImpl final : public UnixServer {
   void Admit(UniqueFd peer) {
     const absl::StatusOr<uid_t> user = PeerUser(peer.get());
     if (user.ok() && let_in_(*user)) {
-      grpc::AddInsecureChannelFromFd(server_.get(), peer.release());
+      grpc::AddInsecureChannelFromFd(server_.get(), ReleaseToLibrary(std::move(peer)));
       return;
     }
     ++refused_;
@@ -129,7 +129,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ConnectUnix(const std::string& ad
   RETURN_IF_ERROR(CheckPeer(socket.get())) << address;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  return grpc::CreateCustomInsecureChannelFromFd(address, socket.release(), arguments);
+  return grpc::CreateCustomInsecureChannelFromFd(address, ReleaseToLibrary(std::move(socket)), arguments);
 }
 
 }  // namespace farandole

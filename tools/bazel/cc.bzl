@@ -79,7 +79,7 @@ _ABSL = [
 ]
 
 # --as-needed: a program records only what it uses.
-_SHARED = ["-Wl,--push-state,--as-needed"] + ["-l" + name for name in _GRPC + _ABSL] + ["-Wl,--pop-state", "-lpthread", "-ldl"]
+_SHARED = ["-Wl,--push-state,--as-needed"] + ["-l" + name for name in _GRPC + _ABSL + ["ssh"]] + ["-Wl,--pop-state", "-lpthread", "-ldl"]
 
 # One group: the archives refer to each other in circles.
 _STATIC = (
@@ -124,11 +124,17 @@ def _unless_sanitized(linkopts):
         "//conditions:default": linkopts,
     })
 
+# libssh, for programs that a person starts. Kerberos has no static archive: its library is there or comes with ssh.
+_STATIC_SSH = (
+    ["-Wl,--start-group", "-l:libssh.a", "-l:libssl.a", "-l:libcrypto.a", "-l:libz.a", "-Wl,--end-group"] +
+    ["-Wl,--push-state,--as-needed", "-l:libgssapi_krb5.so.2", "-Wl,--pop-state"]
+)
+
 def cc_program(name, deps = [], linkopts = [], **kwargs):
     native.cc_binary(
         name = name,
         deps = deps + _SANITIZER_OPTIONS,
-        linkopts = linkopts + _unless_sanitized(_STATIC + ["-Wl,--gc-sections"]),
+        linkopts = linkopts + _unless_sanitized(_STATIC_SSH + _STATIC + ["-Wl,--gc-sections"]),
         **kwargs
     )
 

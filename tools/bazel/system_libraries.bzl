@@ -10,10 +10,13 @@ _LIBRARIES = {
     "cli11": ("CLI/CLI.hpp", "libcli11-dev"),
     "googletest": ("gtest/gtest.h", "libgtest-dev libgmock-dev"),
     "grpc": ("grpcpp/grpcpp.h", "libgrpc++-dev protobuf-compiler-grpc"),
+    "libssh": ("libssh/libssh.h", "libssh-dev"),
     "nlohmann_json": ("nlohmann/json.hpp", "nlohmann-json3-dev"),
     "openssl": ("openssl/hmac.h", "libssl-dev"),
     "protobuf": ("google/protobuf/message.h", "libprotobuf-dev protobuf-compiler"),
     "spdlog": ("spdlog/spdlog.h", "libspdlog-dev libfmt-dev"),
+    "yaml_cpp": ("yaml-cpp/yaml.h", "libyaml-cpp-dev"),
+    "zlib": ("zlib.h", "zlib1g-dev"),
 }
 
 def _system_library_impl(ctx):

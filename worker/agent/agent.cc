@@ -10,20 +10,29 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "proto/rpc/tls_dialer.h"
+#include "proto/rpc/tls_names.h"
 #include "proto/rpc/unix_server.h"
 #include "tools/base/clock.h"
 #include "tools/base/errno_status.h"
 #include "tools/base/event_loop.h"
 #include "tools/base/log.h"
 #include "tools/base/status_macros.h"
+#include "tools/base/unique_fd.h"
 #include "tools/base/version.h"
 #include "worker/agent/driver_link.h"
+#include "worker/agent/host_addresses.h"
 #include "worker/agent/output_pump.h"
+#include "worker/agent/relays.h"
 #include "worker/agent/slab_broker.h"
+#include "worker/agent/spawner.h"
 #include "worker/agent/worker_environment.h"
+#include "worker/agent/worker_input.h"
 #include "worker/agent/worker_processes.h"
 #include "worker/agent/worker_service.h"
 
@@ -34,6 +43,12 @@ constexpr int kProtocol = 1;
 
 // A driver on the same machine answers in a millisecond; one that does not is stopped, or none of ours.
 constexpr absl::Duration kWelcomeTimeout = absl::Seconds(30);
+
+// A driver that does not answer for so long is behind a firewall, or has other addresses than its host knows.
+constexpr absl::Duration kCallBackTimeout = absl::Seconds(10);
+
+// For hosts that are reached through this one to end, when this one has: they have been told to as well.
+constexpr absl::Duration kRelayTimeout = absl::Seconds(2);
 
 // For killed processes to end, and then for the driver to end the stream. Both take milliseconds.
 constexpr absl::Duration kKillTimeout = absl::Seconds(3);
@@ -57,9 +72,17 @@ class AgentImpl final : public Agent {
     ::sigaddset(&term, SIGTERM);
     term_.reset(::signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!term_) return ErrnoStatus(errno, "signalfd");
-    ASSIGN_OR_RETURN(link_, DriverLink::Connect(bootstrap_.driver_address, &loop_,
-                                                {[this](AgentCommand command) { OnCommand(std::move(command)); },
-                                                 [this](const absl::Status& status) { OnStreamEnd(status); }}));
+    const DialOptions options{{bootstrap_.ca_certificate, bootstrap_.certificate, bootstrap_.private_key},
+                              DriverTlsName(bootstrap_.job),
+                              bootstrap_.lost_after};
+    ASSIGN_OR_RETURN(Dialled driver, DialFirst(bootstrap_.driver_addresses, options, Now() + kCallBackTimeout),
+                     std::move(_) << "cannot call back the driver from host " << bootstrap_.host);
+    LOG(INFO) << "the driver is at " << driver.address;
+    relays_ = std::make_unique<AgentRelays>(&loop_, driver.channel, [this] { GoOn(); });
+    link_ =
+        std::make_unique<DriverLink>(std::move(driver.channel), &loop_,
+                                     DriverLink::Events{[this](AgentCommand command) { OnCommand(std::move(command)); },
+                                                        [this](const absl::Status& status) { OnStreamEnd(status); }});
     return absl::OkStatus();
   }
 
@@ -70,7 +93,7 @@ class AgentImpl final : public Agent {
       Begin(1, SIGTERM, absl::StrCat("the driver did not answer within ", absl::FormatDuration(kWelcomeTimeout)));
     });
     link_->Send(AgentRegistration{kProtocol, kProtocol, bootstrap_.job, bootstrap_.host, bootstrap_.incarnation,
-                                  kVersion, ::getpid()});
+                                  kVersion, ::getpid(), HostAddresses()});
     loop_.Run();
     return exit_code_;
   }
@@ -80,10 +103,11 @@ class AgentImpl final : public Agent {
   enum class Phase {
     kRegistering,
     kServing,
-    kEnding,   // workers are being ended
-    kKilling,  // none is left; what they left behind is being killed
-    kSending,  // nothing is left; their output is on its way
-    kClosing,  // the stream is being ended
+    kEnding,    // workers are being ended
+    kKilling,   // none is left; what they left behind is being killed
+    kSending,   // nothing is left; their output is on its way
+    kRelaying,  // it has arrived; hosts that are reached through this one are ending
+    kClosing,   // the stream is being ended
   };
 
   // --- The driver
@@ -115,12 +139,29 @@ class AgentImpl final : public Agent {
       return link_->Send(WorkerStartFailed{worker, ECANCELED, "the agent is ending"});
     }
     if (processes_.Has(worker.incarnation)) return;
+    absl::StatusOr<UniqueFd> input = spawn.has_input ? input_.Open() : UniqueFd();
+    if (!input.ok()) {
+      return link_->Send(WorkerStartFailed{worker, EIO, std::string(input.status().message())});
+    }
     service_->Add(worker);
+    std::vector<std::string> variables = VariablesFor(spawn);
     processes_.Start(
-        worker, Program{std::move(spawn.arguments),
-                        WithVariables(std::move(spawn.environment),
-                                      WorkerVariables(worker.incarnation, server_->address(), bootstrap_.data_address)),
-                        std::move(spawn.working_directory)});
+        worker, Program{std::move(spawn.arguments), WithVariables(std::move(spawn.environment), std::move(variables)),
+                        std::move(spawn.working_directory), *std::move(input), spawn.wants_result});
+  }
+
+  std::vector<std::string> VariablesFor(const SpawnProgram& spawn) const {
+    const std::string data_addresses =
+        spawn.data_addresses.empty() ? bootstrap_.data_address : absl::StrJoin(spawn.data_addresses, ",");
+    std::vector<std::string> variables = WorkerVariables(spawn.worker.incarnation, server_->address(), data_addresses);
+    if (spawn.wants_result) variables.push_back(ResultVariable(kResultFd));
+    return variables;
+  }
+
+  // What fails here is told for each worker that would read it.
+  void On(const TakeInput& input) {
+    const absl::Status status = input_.Append(input.piece);
+    if (!status.ok()) LOG(WARNING) << status.message();
   }
 
   void On(const SendSignal& command) { processes_.Signal(command.worker.incarnation, command.signal); }
@@ -134,6 +175,11 @@ class AgentImpl final : public Agent {
 
   void On(const GrantOutput& grant) {
     if (pump_ != nullptr) pump_->Grant(grant.bytes);
+  }
+
+  void On(const OpenRelay& wanted) {
+    if (phase_ == Phase::kServing) return relays_->Open(wanted);
+    relays_->Refuse(wanted, "the agent is ending");
   }
 
   void On(const EndAll& end) {
@@ -158,7 +204,7 @@ class AgentImpl final : public Agent {
     const ssize_t n = ::read(STDIN_FILENO, nothing, sizeof nothing);
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;  // nobody has anything more to say there
     loop_.Unwatch(STDIN_FILENO);
-    DriverGone("the launcher is gone");
+    if (!bootstrap_.input_may_end) DriverGone("the launcher is gone");
   }
 
   void DriverGone(const std::string& why) {
@@ -185,7 +231,8 @@ class AgentImpl final : public Agent {
   void OnStarted(const WorkerId& worker, Process* process) {
     LOG(INFO) << "worker " << worker << " is process " << process->pid;
     link_->Send(WorkerStarted{worker, process->pid});
-    pump_->Add(worker, std::move(process->stdout_pipe), std::move(process->stderr_pipe));
+    pump_->Add(worker, std::move(process->stdout_pipe), std::move(process->stderr_pipe),
+               std::move(process->result_pipe));
   }
 
   void OnStartFailed(const WorkerId& worker, const SpawnError& error) {
@@ -194,9 +241,9 @@ class AgentImpl final : public Agent {
     GoOn();
   }
 
-  void OnExited(const WorkerId& worker, ExitStatus status) {
+  void OnExited(const WorkerId& worker, ExitStatus status, bool out_of_memory) {
     service_->Remove(worker);
-    link_->Send(WorkerExited{worker, status});
+    link_->Send(WorkerExited{worker, status, out_of_memory});
     pump_->WorkerExited(worker);
     GoOn();
   }
@@ -220,6 +267,7 @@ class AgentImpl final : public Agent {
       phase_ = Phase::kEnding;
       exit_code_ = exit_code;
       if (!why.empty()) LOG(WARNING) << why << (processes_.size() > 0 ? "; ending this host's workers" : "");
+      if (!why.empty() && link_ != nullptr) link_->Send(AgentEndsItself{why});
     } else if (signal != SIGKILL) {
       return;
     }
@@ -243,7 +291,15 @@ class AgentImpl final : public Agent {
       });
     }
     if (phase_ == Phase::kSending && (pump_ == nullptr || pump_->empty())) {
+      phase_ = Phase::kRelaying;
+      timer_ = loop_.At(Now() + kRelayTimeout, [this] {
+        relays_over_ = true;
+        GoOn();
+      });
+    }
+    if (phase_ == Phase::kRelaying && (relays_->empty() || relays_over_ || stream_ended_)) {
       phase_ = Phase::kClosing;
+      loop_.Cancel(timer_);
       loop_.Cancel(heartbeat_);
       link_->Finish();
       loop_.At(Now() + kCloseTimeout, [this] { loop_.Stop(); });
@@ -257,21 +313,26 @@ class AgentImpl final : public Agent {
   int exit_code_ = 1;
   bool told_to_end_ = false;
   bool stream_ended_ = false;
+  bool relays_over_ = false;  // they have had their time
   Generation generation_;
   absl::Duration heartbeat_interval_;
   EventLoop::TimerId timer_ = 0;  // welcome, then grace
   EventLoop::TimerId heartbeat_ = 0;
 
   UniqueFd term_;
+  WorkerInput input_;
   std::unique_ptr<SlabBroker> slabs_;
   std::unique_ptr<WorkerService> service_;
   std::unique_ptr<UnixServer> server_;
   std::unique_ptr<DriverLink> link_;
+  std::unique_ptr<AgentRelays> relays_;
   std::unique_ptr<OutputPump> pump_;  // once welcome
   WorkerProcesses processes_{&loop_,
                              {[this](const WorkerId& worker, Process* process) { OnStarted(worker, process); },
                               [this](const WorkerId& worker, const SpawnError& error) { OnStartFailed(worker, error); },
-                              [this](const WorkerId& worker, ExitStatus status) { OnExited(worker, status); }}};
+                              [this](const WorkerId& worker, ExitStatus status, bool out_of_memory) {
+                                OnExited(worker, status, out_of_memory);
+                              }}};
 };
 
 }  // namespace

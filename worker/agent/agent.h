@@ -19,10 +19,12 @@ namespace farandole {
 // After any end no process that descends from a worker is left.
 //
 // Run() belongs to the main thread of a process in which SIGTERM is blocked and SIGPIPE ignored, and which is a
-// subreaper (main.cc sees to it). Standard input tells by its end that the starter is gone.
+// subreaper (main.cc sees to it). Standard input tells by its end that the starter is gone, unless the bootstrap says
+// that it may end.
 class Agent {
  public:
-  // Opens its sockets and connects to the driver. Errors: those of the system and of ConnectUnix.
+  // Opens its sockets and calls back the driver, for 10 s at most. Blocks. Errors: those of the system; Unavailable: no
+  // address of the driver answers, with each and its reason.
   static absl::StatusOr<std::unique_ptr<Agent>> Create(Bootstrap bootstrap);
   virtual ~Agent() = default;
 

@@ -1,188 +1,39 @@
-// The real agent program, with the test as its starter, its driver and its workers' libraries.
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+// An agent at its work: what it is told and what it tells.
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/rpc/unix_server.h"
-#include "proto/v1/agent_service.pb.h"
-#include "proto/v1/bootstrap.pb.h"
 #include "proto/v1/worker_service.grpc.pb.h"
 #include "tools/base/clock.h"
 #include "tools/base/testing/status_matchers.h"
 #include "tools/base/version.h"
 #include "worker/agent/slab_client.h"
-#include "worker/agent/testing/agent_process.h"
-#include "worker/agent/testing/fake_driver.h"
+#include "worker/agent/testing/agent_fixture.h"
 
 namespace farandole {
 namespace {
 
-using ::farandole::testing::AgentProcess;
-using ::farandole::testing::Ends;
+using ::farandole::testing::AgentTest;
 using ::farandole::testing::FakeDriver;
+using ::farandole::testing::Fill;
+using ::farandole::testing::FillAlone;
+using ::farandole::testing::FindExit;
 using ::farandole::testing::IsOk;
+using ::farandole::testing::kErr;
+using ::farandole::testing::kOut;
+using ::farandole::testing::kWorkers;
+using ::farandole::testing::Messages;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-constexpr v1::Output::Stream kOut = v1::Output::STDOUT;
-constexpr v1::Output::Stream kErr = v1::Output::STDERR;
-constexpr uint64_t kWorkers = 100;  // the worker in slot n has incarnation kWorkers + n
-
-using Messages = std::vector<v1::AgentMessage>;
-
-const v1::WorkerExited* FindExit(const Messages& messages, uint32_t slot) {
-  for (const v1::AgentMessage& message : messages) {
-    if (message.has_worker_exited() && message.worker_exited().worker().slot() == slot) return &message.worker_exited();
-  }
-  return nullptr;
-}
-
-bool HasOutputEnded(const Messages& messages, uint32_t slot) {
-  return std::any_of(messages.begin(), messages.end(), [slot](const v1::AgentMessage& message) {
-    return message.has_output_ended() && message.output_ended().worker().slot() == slot;
-  });
-}
-
-void Fill(uint32_t slot, v1::WorkerId* worker) {
-  worker->set_host("a");
-  worker->set_slot(slot);
-  worker->set_incarnation(kWorkers + slot);
-}
-
-void FillAlone(v1::Placement* place) {
-  place->set_size(1);
-  place->set_local_size(1);
-  place->set_cross_size(1);
-}
-
-class AgentTest : public ::testing::Test {
- protected:
-  // Orphans of a killed agent come here, as they come to a launcher, so that none survives the test.
-  static void SetUpTestSuite() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
-
-  // Starts the agent and waits for its first message.
-  void StartAgent() {
-    v1::AgentBootstrap bootstrap;
-    bootstrap.set_job("job");
-    bootstrap.set_host("a");
-    bootstrap.set_incarnation(77);
-    bootstrap.set_driver_address(driver_->address());
-    bootstrap.set_job_key(std::string(32, 'k'));
-    bootstrap.set_data_address("127.0.0.1");
-    bootstrap.mutable_grace()->set_nanos(200'000'000);
-    agent_ = std::make_unique<AgentProcess>(bootstrap.SerializeAsString());
-    ASSERT_TRUE(driver_->Await([](const Messages& messages) { return !messages.empty(); }));
-  }
-
-  void Welcome(uint64_t credit) {
-    v1::DriverMessage message;
-    message.mutable_welcome()->set_protocol(1);
-    message.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(20'000'000);
-    message.mutable_welcome()->set_output_credit(credit);
-    driver_->Send(message);
-  }
-
-  void StartAndWelcome(uint64_t credit = 1 << 20) {
-    StartAgent();
-    Welcome(credit);
-  }
-
-  void Spawn(uint32_t slot, std::vector<std::string> arguments, const std::vector<std::string>& environment,
-             const std::string& folder) {
-    v1::DriverMessage message;
-    v1::Spawn* spawn = message.mutable_spawn();
-    Fill(slot, spawn->mutable_worker());
-    FillAlone(spawn->mutable_placement());
-    for (std::string& argument : arguments) spawn->add_arguments(std::move(argument));
-    for (const std::string& variable : environment) spawn->add_environment(variable);
-    spawn->set_working_directory(folder);
-    driver_->Send(message);
-  }
-
-  void SpawnShell(uint32_t slot, const std::string& script) {
-    Spawn(slot, {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, "/");
-  }
-
-  void Signal(uint32_t slot, int signal) {
-    v1::DriverMessage message;
-    Fill(slot, message.mutable_signal()->mutable_worker());
-    message.mutable_signal()->set_signal(signal);
-    driver_->Send(message);
-  }
-
-  void Grant(uint64_t bytes) {
-    v1::DriverMessage message;
-    message.mutable_output_credit()->set_bytes(bytes);
-    driver_->Send(message);
-  }
-
-  void SendEnd() {
-    v1::DriverMessage message;
-    message.mutable_end()->set_reason("the test is over");
-    driver_->Send(message);
-  }
-
-  void EndAndExpectZero() {
-    SendEnd();
-    EXPECT_TRUE(driver_->AwaitStreamEnd());
-    EXPECT_EQ(agent_->Wait(), 0);
-  }
-
-  bool AwaitExit(uint32_t slot) {
-    return driver_->Await([&](const Messages& messages) { return FindExit(messages, slot) != nullptr; });
-  }
-  bool AwaitOutputEnded(uint32_t slot) {
-    return driver_->Await([&](const Messages& messages) { return HasOutputEnded(messages, slot); });
-  }
-  v1::ExitStatus Status(uint32_t slot) {
-    const Messages messages = driver_->Messages();
-    const v1::WorkerExited* exit = FindExit(messages, slot);
-    return exit == nullptr ? v1::ExitStatus() : exit->status();
-  }
-
-  // The first `count` lines of the worker's standard output, once they are there.
-  std::vector<std::string> AwaitLines(uint32_t slot, size_t count) {
-    std::vector<std::string> lines;
-    EXPECT_TRUE(driver_->Await([&](const Messages& messages) {
-      std::string text;
-      for (const v1::AgentMessage& message : messages) {
-        if (message.has_output() && message.output().worker().slot() == slot) text += message.output().data();
-      }
-      lines = absl::StrSplit(text, '\n');
-      return lines.size() > count;
-    }));
-    lines.resize(count);
-    return lines;
-  }
-  std::vector<pid_t> AwaitPids(uint32_t slot, size_t count) {
-    std::vector<pid_t> pids;
-    for (const std::string& line : AwaitLines(slot, count)) {
-      int pid = 0;
-      EXPECT_TRUE(absl::SimpleAtoi(line, &pid)) << line;
-      pids.push_back(pid);
-    }
-    return pids;
-  }
-
-  std::unique_ptr<FakeDriver> driver_ = FakeDriver::Start();
-  std::unique_ptr<AgentProcess> agent_;
-};
 
 TEST_F(AgentTest, RegistersShowsThatItIsAliveAndEndsWhenTold) {
   StartAgent();
@@ -194,6 +45,9 @@ TEST_F(AgentTest, RegistersShowsThatItIsAliveAndEndsWhenTold) {
   EXPECT_EQ(said.incarnation(), 77u);
   EXPECT_EQ(said.version(), kVersion);
   EXPECT_EQ(static_cast<pid_t>(said.pid()), agent_->pid());
+  EXPECT_TRUE(std::any_of(said.addresses().begin(), said.addresses().end(), [](const v1::HostAddress& one) {
+    return one.interface() == "lo" && one.address() == "127.0.0.1" && one.prefix_length() == 8;
+  })) << said.ShortDebugString();
   EXPECT_EQ(driver_->Heartbeats(), 0);
   Welcome(1 << 20);
   EXPECT_TRUE(driver_->AwaitHeartbeats(3));
@@ -310,78 +164,6 @@ TEST_F(AgentTest, LinesOfTwoWorkersAndStreamsStayWhole) {
   EndAndExpectZero();
 }
 
-// A worker that ignores TERM, with a helper in its group and a daemon in another session that ignore it too; their
-// numbers.
-constexpr char kStubborn[] =
-    "trap '' TERM HUP INT; echo $$; sleep 1000 & echo $!; setsid sh -c 'echo $$; exec sleep 1000' & wait; sleep 1000";
-
-TEST_F(AgentTest, ALostDriverTakesEverythingWithIt) {
-  StartAndWelcome();
-  SpawnShell(0, kStubborn);
-  SpawnShell(1, "trap 'exit 0' TERM; while :; do wait; done");
-  const std::vector<pid_t> pids = AwaitPids(0, 3);
-  driver_ = nullptr;
-  EXPECT_EQ(agent_->Wait(), 1);
-  for (const pid_t pid : pids) EXPECT_TRUE(Ends(pid)) << pid;
-}
-
-TEST_F(AgentTest, AClosedStandardInputTakesEverythingWithIt) {
-  StartAndWelcome();
-  SpawnShell(0, kStubborn);
-  const std::vector<pid_t> pids = AwaitPids(0, 3);
-  agent_->CloseInput();
-  EXPECT_EQ(agent_->Wait(), 1);
-  for (const pid_t pid : pids) EXPECT_TRUE(Ends(pid)) << pid;
-}
-
-TEST_F(AgentTest, SigtermEndsItInOrderAndIsReported) {
-  StartAndWelcome();
-  SpawnShell(0, "trap 'echo saved; exit 6' TERM; echo here; while :; do wait; done");
-  AwaitLines(0, 1);
-  agent_->Signal(SIGTERM);
-  EXPECT_TRUE(driver_->AwaitStreamEnd());
-  EXPECT_EQ(agent_->Wait(), 1);
-  EXPECT_EQ(Status(0).code(), 6u);
-  EXPECT_EQ(driver_->Output(0, kOut), "here\nsaved\n");
-  EXPECT_TRUE(HasOutputEnded(driver_->Messages(), 0));
-}
-
-TEST_F(AgentTest, AKilledAgentTakesItsWorkersWithIt) {
-  StartAndWelcome();
-  SpawnShell(0, kStubborn);
-  const std::vector<pid_t> pids = AwaitPids(0, 3);
-  agent_->Signal(SIGKILL);
-  EXPECT_EQ(agent_->Wait(), -SIGKILL);
-  EXPECT_TRUE(Ends(pids[0])) << "the kernel's word";
-  // What the worker itself had started has come to us, as it would to the launcher.
-  for (const pid_t pid : {pids[1], pids[2]}) {
-    EXPECT_EQ(::kill(pid, SIGKILL), 0);
-    EXPECT_TRUE(Ends(pid));
-    EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
-  }
-}
-
-TEST_F(AgentTest, TheEndFindsWhatHasLeftItsGroup) {
-  StartAndWelcome();
-  SpawnShell(0, "setsid sh -c 'echo $$; exec sleep 1000' & trap 'exit 0' TERM; while :; do wait; done");
-  const pid_t daemon = AwaitPids(0, 1)[0];
-  Signal(0, SIGTERM);
-  ASSERT_TRUE(AwaitOutputEnded(0)) << "the daemon has the pipe, but not for long";
-  EXPECT_EQ(::kill(daemon, 0), 0) << "it is not the worker, and the job goes on";
-  EndAndExpectZero();
-  EXPECT_TRUE(::kill(daemon, 0) != 0 && errno == ESRCH);
-}
-
-TEST_F(AgentTest, TheEndKillsAtOnceAndSendsWhatWasWritten) {
-  StartAndWelcome();
-  SpawnShell(0, kStubborn);
-  const std::vector<pid_t> pids = AwaitPids(0, 3);
-  EndAndExpectZero();
-  EXPECT_EQ(Status(0).signal(), static_cast<uint32_t>(SIGKILL));
-  EXPECT_TRUE(HasOutputEnded(driver_->Messages(), 0));
-  for (const pid_t pid : pids) EXPECT_TRUE(::kill(pid, 0) != 0 && errno == ESRCH) << pid;
-}
-
 TEST_F(AgentTest, ADriverThatRefusesItOrMakesNoSenseEndsIt) {
   StartAgent();
   driver_->EndStream(static_cast<int>(grpc::StatusCode::NOT_FOUND), "no host a in this job");
@@ -390,6 +172,22 @@ TEST_F(AgentTest, ADriverThatRefusesItOrMakesNoSenseEndsIt) {
   StartAndWelcome();
   Spawn(0, {}, {}, "/");
   EXPECT_EQ(agent_->Wait(), 1);
+}
+
+TEST_F(AgentTest, WorkersListenWhereTheDriverSays) {
+  StartAndWelcome();
+  v1::DriverMessage message;
+  Fill(0, message.mutable_spawn()->mutable_worker());
+  FillAlone(message.mutable_spawn()->mutable_placement());
+  for (const char* argument : {"/bin/sh", "-c", "echo $FARANDOLE_DATA_ADDRESS"}) {
+    message.mutable_spawn()->add_arguments(argument);
+  }
+  message.mutable_spawn()->set_working_directory("/");
+  for (const char* address : {"10.0.0.1", "fd00::1"}) message.mutable_spawn()->add_data_addresses(address);
+  driver_->Send(message);
+  ASSERT_TRUE(AwaitOutputEnded(0));
+  EXPECT_EQ(driver_->Output(0, kOut), "10.0.0.1,fd00::1\n");
+  EndAndExpectZero();
 }
 
 // The test plays the library of a worker, which lends it its name.

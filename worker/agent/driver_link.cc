@@ -3,16 +3,8 @@
 #include <utility>
 
 #include "proto/convert/agent_convert.h"
-#include "proto/rpc/unix_server.h"
-#include "tools/base/status_macros.h"
 
 namespace farandole {
-
-absl::StatusOr<std::unique_ptr<DriverLink>> DriverLink::Connect(const std::string& address, EventLoop* loop,
-                                                                Events events) {
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, ConnectUnix(address), std::move(_) << "the driver");
-  return std::unique_ptr<DriverLink>(new DriverLink(std::move(channel), loop, std::move(events)));
-}
 
 DriverLink::DriverLink(std::shared_ptr<grpc::Channel> channel, EventLoop* loop, Events events)
     : loop_(loop), events_(std::move(events)), stub_(v1::AgentService::NewStub(channel)) {

@@ -3,11 +3,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/v1/agent_service.grpc.pb.h"
 #include "tools/base/event_loop.h"
@@ -30,9 +28,8 @@ class DriverLink : private grpc::ClientBidiReactor<v1::AgentMessage, v1::DriverM
     std::function<void(absl::Status)> ended;
   };
 
-  // Errors: those of ConnectUnix; InvalidArgument for an address of another kind.
-  static absl::StatusOr<std::unique_ptr<DriverLink>> Connect(const std::string& address, EventLoop* loop,
-                                                             Events events);
+  // Begins the stream over `channel`, which is connected.
+  DriverLink(std::shared_ptr<grpc::Channel> channel, EventLoop* loop, Events events);
   ~DriverLink() override;  // ends the stream at once
 
   // Queues a report. The queue needs no bound of its own: output has its credit, and everything else is little.
@@ -45,8 +42,6 @@ class DriverLink : private grpc::ClientBidiReactor<v1::AgentMessage, v1::DriverM
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  DriverLink(std::shared_ptr<grpc::Channel> channel, EventLoop* loop, Events events);
-
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;

@@ -1,6 +1,9 @@
 // farandole-agent: started by the launcher on each host of a job; not meant to be typed by people.
+//
+//   --guard    where nobody is above it who would look after what it leaves: worker/agent/guardian.h
 
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include "tools/base/version.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/bootstrap_reader.h"
+#include "worker/agent/guardian.h"
 
 namespace farandole {
 namespace {
@@ -30,7 +34,6 @@ void OpenMissingStreams() {
 }
 
 void SetUpProcess() {
-  OpenMissingStreams();
   // A terminal's Ctrl-C and hang-up are for the launcher, which tells us what to do about them.
   for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   // Before any other thread exists, so that all have it.
@@ -39,18 +42,23 @@ void SetUpProcess() {
   ::sigaddset(&term, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &term, nullptr);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // A file of this host's OpenSSL is not meant for the one in this program.
+  ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
 }
 
 int Main(int argc, char** argv) {
+  const bool guarded = argc == 2 && absl::string_view(argv[1]) == "--guard";
   if (argc == 2 && absl::string_view(argv[1]) == "--version") {
     std::printf("farandole-agent %s\n", kVersion);
     return 0;
   }
-  if (argc != 1 || ::isatty(STDIN_FILENO)) {
+  if ((argc != 1 && !guarded) || ::isatty(STDIN_FILENO)) {
     std::fputs("farandole-agent is started by `farandole run` (or horovodrun), which tells it all on standard input\n",
                stderr);
     return 2;
   }
+  OpenMissingStreams();
+  if (guarded) StandGuard();
   SetUpProcess();
   SetLogPrefix("agent");
   absl::StatusOr<Bootstrap> bootstrap = ReadBootstrap(STDIN_FILENO, Now() + kBootstrapTimeout);

@@ -42,10 +42,16 @@ void OutputPump::Grant(int64_t bytes) {
   Run();
 }
 
-void OutputPump::Add(const WorkerId& worker, UniqueFd out, UniqueFd err) {
+void OutputPump::Add(const WorkerId& worker, UniqueFd out, UniqueFd err, UniqueFd result) {
   Worker* const owner = &workers_.emplace(worker.incarnation, Worker{worker}).first->second;
-  streams_.emplace_back(owner, WorkerOutput::Stream::kStdout, std::move(out), max_piece_);
-  streams_.emplace_back(owner, WorkerOutput::Stream::kStderr, std::move(err), max_piece_);
+  const auto add = [&](WorkerOutput::Stream kind, UniqueFd fd) {
+    if (!fd) return;
+    streams_.emplace_back(owner, kind, std::move(fd), max_piece_);
+    ++owner->open;
+  };
+  add(WorkerOutput::Stream::kStdout, std::move(out));
+  add(WorkerOutput::Stream::kStderr, std::move(err));
+  add(WorkerOutput::Stream::kResult, std::move(result));
   Run();
 }
 

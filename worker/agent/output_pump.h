@@ -15,7 +15,8 @@ namespace farandole {
 
 // Carries what workers write to their reports, line by line (core/line_assembler.h), as fast as the other end allows
 // and no faster: without credit nothing is sent, then the room is full and nothing is read, and the worker waits in
-// write(2). At most 256 KiB are held per worker, whatever it does. Workers take turns.
+// write(2). At most 128 KiB are held per stream, whatever a worker does. Streams take turns. A result goes the same
+// way, but not by lines.
 //
 // Nothing that a worker has written is lost: after its exit its pipes are read to their end. A helper that has left the
 // worker's group and keeps a pipe open is waited for a second; what is in the pipe then is still taken.
@@ -34,8 +35,8 @@ class OutputPump {
   // More may be sent.
   void Grant(int64_t bytes);
 
-  // Takes over the read ends, which do not block, of a new worker.
-  void Add(const WorkerId& worker, UniqueFd out, UniqueFd err);
+  // Takes over the read ends, which do not block, of a new worker. `result` may be none.
+  void Add(const WorkerId& worker, UniqueFd out, UniqueFd err, UniqueFd result = UniqueFd());
 
   // The worker has exited and its group has been killed. WorkerOutputEnded follows once all has been sent.
   void WorkerExited(const WorkerId& worker);
@@ -50,13 +51,16 @@ class OutputPump {
  private:
   struct Worker {
     WorkerId id;
-    int open = 2;  // streams that have not ended
+    int open = 0;  // streams that have not ended
     bool exited = false;
     EventLoop::TimerId linger = 0;
   };
   struct Stream {
     Stream(Worker* owner, WorkerOutput::Stream stream, UniqueFd read_end, size_t max_piece)
-        : worker(owner), kind(stream), fd(std::move(read_end)), lines(max_piece) {}
+        : worker(owner), kind(stream), fd(std::move(read_end)), lines(max_piece, CutOf(stream)) {}
+    static LineAssembler::Cut CutOf(WorkerOutput::Stream stream) {
+      return stream == WorkerOutput::Stream::kResult ? LineAssembler::Cut::kAnywhere : LineAssembler::Cut::kLines;
+    }
     Worker* worker;
     WorkerOutput::Stream kind;
     UniqueFd fd;  // none: at its end

@@ -33,7 +33,7 @@ WorkerId Id(int slot) { return {SlotId{"a", slot}, Incarnation(100 + slot)}; }
 
 // A worker's end of its pipes.
 struct Writer {
-  UniqueFd out, err;
+  UniqueFd out, err, result = UniqueFd();
 };
 
 void Write(const UniqueFd& fd, absl::string_view text) {
@@ -67,6 +67,16 @@ class OutputPumpTest : public ::testing::Test {
     for (const int fd : {out[0], err[0]}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
     On([&] { pump_->Add(Id(slot), UniqueFd(out[0]), UniqueFd(err[0])); });
     return {UniqueFd(out[1]), UniqueFd(err[1])};
+  }
+
+  Writer AddWithResult(int slot) {
+    int out[2], err[2], result[2];
+    for (int* ends : {out, err, result}) {
+      EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+      ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    }
+    On([&] { pump_->Add(Id(slot), UniqueFd(out[0]), UniqueFd(err[0]), UniqueFd(result[0])); });
+    return {UniqueFd(out[1]), UniqueFd(err[1]), UniqueFd(result[1])};
   }
 
   void Exit(int slot) {
@@ -139,6 +149,22 @@ TEST_F(OutputPumpTest, KeepsStreamsApartAndEndsAfterExitAndLastByte) {
   Exit(0);
   EXPECT_TRUE(AwaitEnd(0));
   On([&] { EXPECT_TRUE(pump_->empty()); });
+}
+
+TEST_F(OutputPumpTest, AResultComesAsItIsUnderTheSameCreditAndTheEndWaitsForIt) {
+  Make(10);
+  Writer writer = AddWithResult(0);
+  Write(writer.result, std::string("no\0line, and more than is allowed", 34));
+  EXPECT_TRUE(AwaitText(0, Kind::kResult, std::string("no\0line, a", 10)));
+  Write(writer.out, "x\n");
+  writer = {};
+  Exit(0);
+  On([] {});
+  EXPECT_TRUE(ended_.empty());
+  On([&] { pump_->Grant(100); });
+  EXPECT_TRUE(AwaitEnd(0));
+  EXPECT_EQ(Text(0, Kind::kResult), std::string("no\0line, and more than is allowed", 34));
+  EXPECT_EQ(Text(0, Kind::kStdout), "x\n");
 }
 
 TEST_F(OutputPumpTest, ShowsAPromptAfterAWhile) {

@@ -38,7 +38,8 @@ struct Plan {
   std::vector<char*> argv, envp, path_pointers;
   const char* working_directory;
   pid_t parent;
-  int null, out, err, failure;  // descriptors
+  int in, out, err, failure;  // descriptors
+  int result;                 // -1: none
 };
 
 absl::string_view PathOf(const Program& program) {
@@ -101,10 +102,12 @@ int TryPaths(const Plan& plan) {
   if (::setsid() < 0) Fail(plan, Step::kSetUp, errno);
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(plan, Step::kSetUp, errno);
   if (::getppid() != plan.parent) ::_exit(127);  // it ended before the line above, so nobody is told
-  if (::dup2(plan.null, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0) Fail(plan, Step::kSetUp, errno);
+  if (::dup2(plan.in, 0) < 0 || ::dup2(plan.out, 1) < 0 || ::dup2(plan.err, 2) < 0) Fail(plan, Step::kSetUp, errno);
+  // Only now: the three may have stood there.
+  if (plan.result >= 0 && ::dup2(plan.result, kResultFd) < 0) Fail(plan, Step::kSetUp, errno);
   if (::chdir(plan.working_directory) != 0) Fail(plan, Step::kChdir, errno);
   // Ours are close-on-exec; those of others in this process, or that it was started with, may not be.
-  ::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+  ::close_range(plan.result >= 0 ? kResultFd + 1 : kResultFd, ~0u, CLOSE_RANGE_CLOEXEC);
   ResetSignals();
   Fail(plan, Step::kExec, TryPaths(plan));
 }
@@ -121,6 +124,17 @@ bool MakePipe(Pipe* pipe) {
   // dup2 onto itself would leave close-on-exec set; that needs one of 0, 1, 2 to be closed here, which main() rules
   // out.
   return true;
+}
+
+// Moves a descriptor that the child uses after it has put its result in place, out of the way of that.
+bool MoveAboveResult(UniqueFd* fd) {
+  if (fd->get() > kResultFd) return true;
+  fd->reset(::fcntl(fd->get(), F_DUPFD_CLOEXEC, kResultFd + 1));
+  return static_cast<bool>(*fd);
+}
+
+bool MakeResultPipe(Pipe* result, Pipe* failure) {
+  return MakePipe(result) && MoveAboveResult(&result->write) && MoveAboveResult(&failure->write);
 }
 
 // What `step` was about, for a person.
@@ -146,10 +160,13 @@ std::variant<Process, SpawnError> Spawn(const Program& program) {
   plan.working_directory = program.working_directory.c_str();
   plan.parent = ::getpid();
 
-  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  Pipe out, err, failure;
-  if (!null || !MakePipe(&out) || !MakePipe(&err) || !MakePipe(&failure)) return SpawnError{errno, "pipes"};
-  plan.null = null.get();
+  UniqueFd null;
+  if (!program.input) null.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  plan.in = program.input ? program.input.get() : null.get();
+  Pipe out, err, result, failure;
+  if (plan.in < 0 || !MakePipe(&out) || !MakePipe(&err) || !MakePipe(&failure)) return SpawnError{errno, "pipes"};
+  if (program.wants_result && !MakeResultPipe(&result, &failure)) return SpawnError{errno, "pipes"};
+  plan.result = program.wants_result ? result.write.get() : -1;
   plan.out = out.write.get();
   plan.err = err.write.get();
   plan.failure = failure.write.get();
@@ -175,8 +192,11 @@ std::variant<Process, SpawnError> Spawn(const Program& program) {
   }
   process.stdout_pipe = std::move(out.read);
   process.stderr_pipe = std::move(err.read);
+  process.result_pipe = std::move(result.read);
   process.outcome = std::move(failure.read);
-  for (const int fd : {process.stdout_pipe.get(), process.stderr_pipe.get()}) ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  for (const UniqueFd* fd : {&process.stdout_pipe, &process.stderr_pipe, &process.result_pipe}) {
+    if (*fd) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+  }
   return process;
 }
 

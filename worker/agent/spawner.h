@@ -17,7 +17,12 @@ struct Program {
       arguments;  // argv[0] is searched in PATH of `environment` when it has no slash; at least one
   std::vector<std::string> environment;  // NAME=VALUE
   std::string working_directory;         // absolute; relative entries of PATH count from it
+  UniqueFd input = UniqueFd();           // its standard input; none: /dev/null
+  bool wants_result = false;             // it gets kResultFd
 };
+
+// The descriptor that a program writes its result to.
+inline constexpr int kResultFd = 3;
 
 // Why a program could not be executed. There is no process.
 struct SpawnError {
@@ -30,6 +35,7 @@ struct Process {
   pid_t pid = 0;
   UniqueFd pidfd;                     // readable when it has ended
   UniqueFd stdout_pipe, stderr_pipe;  // read ends, non-blocking
+  UniqueFd result_pipe;               // the same, if it was wanted
   UniqueFd outcome;                   // readable when execve has succeeded or failed: then AwaitExec tells which
 };
 
@@ -40,8 +46,8 @@ struct Process {
 //     is stopped without a word; with no terminal it gets an error. The original's jobs run in sessions of their own,
 //     too;
 //   - to be killed by the kernel when the thread that calls this ends, even by SIGKILL: call it from the main thread;
-//   - with standard input from /dev/null, output and error in pipes, no other descriptor, no signal blocked and none
-//   ignored.
+//   - with the program's standard input or /dev/null, output and error in pipes, the result's pipe if it is wanted, no
+//   other descriptor, no signal blocked and none ignored.
 //
 // Does not wait for execve, which costs a millisecond and on a lost file server may take for ever: programs that are
 // started one after the other get there side by side. For the same reason this is fork(2) and not the cheaper vfork(2),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +106,49 @@ TEST(Spawn, NothingIsInheritedButTheThreeStreams) {
   const int leak = ::fcntl(0, F_DUPFD, 100);  // not close-on-exec
   EXPECT_EQ(RunToEnd(Shell(absl::StrCat("test -e /proc/$$/fd/", leak, " && echo leaked"))).out, "");
   ::close(leak);
+}
+
+UniqueFd MemoryWith(const std::string& text) {
+  UniqueFd memory(::memfd_create("input", MFD_CLOEXEC));
+  EXPECT_EQ(::write(memory.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  EXPECT_EQ(::lseek(memory.get(), 0, SEEK_SET), 0);
+  return memory;
+}
+
+TEST(Spawn, AProgramThatIsToReadAndToWriteAResultHasBothAndNothingElse) {
+  const int leak = ::fcntl(0, F_DUPFD, 100);  // not close-on-exec
+  Program program = Shell("cat >&3; ls /proc/self/fd; echo oops >&2");
+  program.input = MemoryWith("read\nme");
+  program.wants_result = true;
+  Process process = MustStart(program);
+  EXPECT_FALSE(AwaitExec(program, &process).has_value());
+  EXPECT_EQ(ReadToEnd(process.result_pipe.get()), "read\nme");
+  const Result result = Finish(std::move(process));
+  ::close(leak);
+  EXPECT_EQ(result.out, "0\n1\n2\n3\n4\n") << "4 is of ls itself";
+  EXPECT_EQ(result.err, "oops\n");
+}
+
+// Whatever stands at the result's number in the parent, or would come to stand there.
+TEST(Spawn, AResultDoesNotDependOnWhichDescriptorsAreFree) {
+  const UniqueFd kept(::fcntl(kResultFd, F_DUPFD_CLOEXEC, 50));
+  for (int freed = 0; freed < 8; ++freed) {
+    const int last = kResultFd + freed;
+    for (int fd = kResultFd; fd <= last; ++fd) ::close(fd);
+    Program program = Shell("echo r >&3; echo o; echo e >&2; exit 4");
+    program.wants_result = true;
+    Process process = MustStart(program);
+    EXPECT_FALSE(AwaitExec(program, &process).has_value());
+    EXPECT_EQ(ReadToEnd(process.result_pipe.get()), "r\n");
+    const Result result = Finish(std::move(process));
+    EXPECT_EQ(result.out, "o\n");
+    EXPECT_EQ(result.err, "e\n");
+    EXPECT_EQ(WEXITSTATUS(result.status), 4);
+    Program missing{{"/no/such/program"}, {}, "/"};
+    missing.wants_result = true;
+    EXPECT_EQ(FailToRun(missing).error, ENOENT);
+  }
+  ::dup2(kept.get(), kResultFd);
 }
 
 // The mask of `name` in the text of /proc/PID/status.

@@ -10,11 +10,13 @@
 namespace farandole {
 
 std::vector<std::string> WorkerVariables(Incarnation worker, const std::string& agent_address,
-                                         const std::string& data_address) {
+                                         const std::string& data_addresses) {
   return {absl::StrCat("FARANDOLE_AGENT=", agent_address),
           absl::StrCat("FARANDOLE_WORKER=", absl::Hex(worker.value(), absl::kZeroPad16)),
-          absl::StrCat("FARANDOLE_DATA_ADDRESS=", data_address)};
+          absl::StrCat("FARANDOLE_DATA_ADDRESS=", data_addresses)};
 }
+
+std::string ResultVariable(int fd) { return absl::StrCat("FARANDOLE_RESULT_FD=", fd); }
 
 std::vector<std::string> WithVariables(std::vector<std::string> environment, std::vector<std::string> variables) {
   const auto replaced = [&variables](const std::string& old) {

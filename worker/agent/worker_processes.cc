@@ -28,7 +28,8 @@ ExitStatus ToExitStatus(const siginfo_t& info) {
 
 }  // namespace
 
-WorkerProcesses::WorkerProcesses(EventLoop* loop, Events events) : loop_(loop), events_(std::move(events)) {}
+WorkerProcesses::WorkerProcesses(EventLoop* loop, Events events, OomWatch memory)
+    : loop_(loop), events_(std::move(events)), memory_(std::move(memory)) {}
 
 WorkerProcesses::~WorkerProcesses() {
   while (!workers_.empty()) Remove(workers_.begin()->first);
@@ -80,9 +81,11 @@ void WorkerProcesses::OnEnded(Incarnation incarnation) {
   CHECK(rc == 0 && info.si_pid == pid) << id << " has ended, but cannot be waited for";
   ::kill(-pid, SIGKILL);  // while the number is still its
   ::waitpid(pid, nullptr, 0);
+  const ExitStatus status = ToExitStatus(info);
+  const bool out_of_memory = status.signal == SIGKILL && !it->second.killed && memory_.Claim();
   Remove(incarnation);
   ReapStrays();
-  events_.exited(id, ToExitStatus(info));
+  events_.exited(id, status, out_of_memory);
 }
 
 void WorkerProcesses::Remove(Incarnation incarnation) {
@@ -97,7 +100,10 @@ void WorkerProcesses::Signal(Incarnation incarnation, int signal) {
   if (it == workers_.end()) return;
   const pid_t pid = it->second.process.pid;
   // A child that has not come to lead its group yet is reached by its own number.
-  if (signal == SIGKILL) ::kill(-pid, signal);
+  if (signal == SIGKILL) {
+    it->second.killed = true;
+    ::kill(-pid, signal);
+  }
   ::kill(pid, signal);
 }
 

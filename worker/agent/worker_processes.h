@@ -7,6 +7,7 @@
 
 #include "driver/core/ids.h"
 #include "tools/base/event_loop.h"
+#include "worker/agent/oom_watch.h"
 #include "worker/agent/spawner.h"
 
 namespace farandole {
@@ -28,11 +29,12 @@ class WorkerProcesses {
     // The program runs. `process` has its pipes, for the taking.
     std::function<void(const WorkerId&, Process* process)> started;
     std::function<void(const WorkerId&, const SpawnError&)> failed;
-    // Runs after all that was posted to the loop before the process ended.
-    std::function<void(const WorkerId&, ExitStatus)> exited;
+    // Runs after all that was posted to the loop before the process ended. `out_of_memory`: by a SIGKILL that was most
+    // likely the kernel's, for want of memory (worker/agent/oom_watch.h).
+    std::function<void(const WorkerId&, ExitStatus, bool out_of_memory)> exited;
   };
 
-  WorkerProcesses(EventLoop* loop, Events events);
+  WorkerProcesses(EventLoop* loop, Events events, OomWatch memory = OomWatch());
   ~WorkerProcesses();  // leaves processes alone: the kernel ends them with this thread
   WorkerProcesses(const WorkerProcesses&) = delete;
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
@@ -64,6 +66,7 @@ class WorkerProcesses {
     WorkerId id;
     Program program;  // until it is known to run
     Process process;
+    bool killed = false;  // by us
   };
 
   void OnOutcome(Incarnation worker);
@@ -73,6 +76,7 @@ class WorkerProcesses {
 
   EventLoop* const loop_;
   const Events events_;
+  OomWatch memory_;
   std::map<Incarnation, Worker> workers_;
 
   // KillStrays.

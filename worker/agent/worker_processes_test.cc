@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/base/clock.h"
@@ -51,7 +54,20 @@ class WorkerProcessesTest : public ::testing::Test {
     return line;
   }
 
+  // What the kernel would say.
+  static void SetOomKills(const std::string& root, int count) {
+    std::ofstream(root + "/proc/vmstat") << "oom_kill " << count << "\n";
+  }
+  static std::string MakeRoot() {
+    const std::string root = absl::StrCat(::testing::TempDir(), "/worker_processes_test.", ::getpid());
+    std::filesystem::create_directories(root + "/proc");
+    SetOomKills(root, 0);
+    return root;
+  }
+
   EventLoop loop_;
+  std::string root_ = MakeRoot();
+  std::map<int, bool> out_of_memory_;
   std::map<int, UniqueFd> pipes_;
   std::map<int, ExitStatus> exits_;
   std::vector<std::pair<int, SpawnError>> failures_;
@@ -66,10 +82,12 @@ class WorkerProcessesTest : public ::testing::Test {
                                 failures_.emplace_back(worker.slot.slot, error);
                                 on_exited_(worker.slot.slot);
                               },
-                              [this](const WorkerId& worker, ExitStatus status) {
+                              [this](const WorkerId& worker, ExitStatus status, bool out_of_memory) {
                                 exits_[worker.slot.slot] = status;
+                                out_of_memory_[worker.slot.slot] = out_of_memory;
                                 on_exited_(worker.slot.slot);
-                              }}};
+                              }},
+                             OomWatch(root_)};
 };
 
 // Whether `pid` ends, by itself or because it was killed.
@@ -151,6 +169,21 @@ TEST_F(WorkerProcessesTest, WhatWasPostedBeforeAnEndComesFirst) {
   processes_.Start(Id(0), Shell("echo $$"));
   Run();
   EXPECT_THAT(order, ElementsAre("said", "exited"));
+}
+
+TEST_F(WorkerProcessesTest, AKillThatTheKernelCountedAndWeDidNotSendWasForWantOfMemory) {
+  on_started_ = [this](int slot) {
+    if (slot == 3) processes_.Signal(Incarnation(103), SIGKILL);
+  };
+  on_exited_ = [this](int slot) {
+    if (slot == 3) return loop_.Stop();
+    SetOomKills(root_, slot == 2 ? 2 : 1);
+    constexpr const char* kNext[] = {"kill -TERM $$", "kill -KILL $$", "sleep 1000"};
+    processes_.Start(Id(slot + 1), Shell(kNext[slot]));
+  };
+  processes_.Start(Id(0), Shell("kill -KILL $$"));
+  Run();
+  EXPECT_EQ(out_of_memory_, (std::map<int, bool>{{0, false}, {1, false}, {2, true}, {3, false}}));
 }
 
 TEST_F(WorkerProcessesTest, StraysInTheirOwnSessionsAreFoundAndKilled) {

@@ -13,7 +13,7 @@ namespace {
 // This file's revision of worker_service.proto.
 constexpr uint32_t kProtocol = 1;
 
-constexpr size_t kMaxEndpoint = 256;
+constexpr size_t kMaxEndpoint = 2048;  // of all its addresses
 constexpr size_t kMaxText = 16 << 10;
 
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {

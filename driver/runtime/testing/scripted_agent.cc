@@ -9,7 +9,7 @@ namespace farandole {
 
 ScriptedAgent::ScriptedAgent(AgentStart start, Behaviour behaviour, std::function<void(absl::Status)> ended)
     : start_(std::move(start)), behaviour_(std::move(behaviour)), ended_(std::move(ended)) {
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = ConnectUnix(start_.driver_address);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = ConnectUnix(start_.local_address);
   CHECK(channel.ok()) << channel.status();
   stub_ = v1::AgentService::NewStub(*channel);
   stream_ = stub_->Connect(&context_);
@@ -42,6 +42,8 @@ void ScriptedAgent::Run() {
 void ScriptedAgent::Handle(const v1::DriverMessage& message) {
   if (message.has_spawn() && behaviour_.program) {
     behaviour_.program(*this, message.spawn());
+  } else if (message.has_input() && behaviour_.on_input) {
+    behaviour_.on_input(*this, message.input());
   } else if (message.has_assignment() && behaviour_.on_assignment) {
     behaviour_.on_assignment(*this, message.assignment());
   } else if (message.has_output_credit() && behaviour_.on_credit) {
@@ -124,6 +126,14 @@ void ScriptedAgent::Output(const v1::WorkerId& worker, const std::string& data, 
   Say(message);
 }
 
+void ScriptedAgent::Result(const v1::WorkerId& worker, const std::string& data) {
+  v1::AgentMessage message;
+  *message.mutable_output()->mutable_worker() = worker;
+  message.mutable_output()->set_stream(v1::Output::RESULT);
+  message.mutable_output()->set_data(data);
+  Say(message);
+}
+
 void ScriptedAgent::OutputEnded(const v1::WorkerId& worker) {
   v1::AgentMessage message;
   *message.mutable_output_ended()->mutable_worker() = worker;
@@ -137,12 +147,13 @@ void ScriptedAgent::Notice(const v1::WorkerId& worker, const std::string& text) 
   Say(message);
 }
 
-void ScriptedAgentStarter::Start(const AgentStart& start, std::function<void(absl::Status)> failed) {
+void ScriptedAgentStarter::Start(const AgentStart& start, AgentStartEvents events) {
+  events.reached(HostStep::kAgent, "");
   const auto refusal = refusals.find(start.host);
-  if (refusal != refusals.end()) return failed(refusal->second);
+  if (refusal != refusals.end()) return events.failed(refusal->second);
   const auto behaviour = behaviours.count(start.host) > 0 ? behaviours[start.host] : behaviours[""];
   MutexLock lock(&mutex_);
-  agents_[start.host] = std::make_unique<ScriptedAgent>(start, behaviour, std::move(failed));
+  agents_[start.host] = std::make_unique<ScriptedAgent>(start, behaviour, std::move(events.failed));
 }
 
 void ScriptedAgentStarter::Kill(const std::string& host) {

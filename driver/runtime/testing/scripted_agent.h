@@ -25,6 +25,7 @@ class ScriptedAgent {
   // Called on the agent's thread, for each worker that is spawned, and for other messages.
   struct Behaviour {
     std::function<void(ScriptedAgent&, const v1::Spawn&)> program;
+    std::function<void(ScriptedAgent&, const v1::Input&)> on_input;
     std::function<void(ScriptedAgent&, const v1::Assignment&)> on_assignment;
     std::function<void(ScriptedAgent&, const v1::Signal&)> on_signal;  // by default the worker ends by it
     std::function<void(ScriptedAgent&, const v1::OutputCredit&)> on_credit;
@@ -43,6 +44,7 @@ class ScriptedAgent {
   void Exited(const v1::WorkerId& worker, int code);
   void ExitedBySignal(const v1::WorkerId& worker, int signal);
   void Output(const v1::WorkerId& worker, const std::string& data, bool is_stderr = false);
+  void Result(const v1::WorkerId& worker, const std::string& data);
   void OutputEnded(const v1::WorkerId& worker);
   void Notice(const v1::WorkerId& worker, const std::string& text);
   void HangUp();
@@ -72,7 +74,7 @@ class ScriptedAgentStarter final : public AgentStarter {
   // Hosts on which nothing can be started, and why.
   std::map<std::string, absl::Status> refusals;
 
-  void Start(const AgentStart& start, std::function<void(absl::Status)> failed) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Start(const AgentStart& start, AgentStartEvents events) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Kill(const std::string& host) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   int kills() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -25,6 +25,13 @@ struct SpawnProgram {
   std::vector<std::string> arguments;  // at least one
   std::vector<std::string> environment;
   std::string working_directory;
+  std::vector<std::string> data_addresses;  // empty: the bootstrap's
+  bool has_input = false;                   // what TakeInput brought; else nothing
+  bool wants_result = false;
+};
+
+struct TakeInput {
+  std::string piece;
 };
 
 struct SendSignal {
@@ -45,6 +52,13 @@ struct EndAll {
   std::string reason;
 };
 
-using AgentCommand = std::variant<Welcomed, SpawnProgram, SendSignal, AdoptAssignment, GrantOutput, EndAll>;
+struct OpenRelay {
+  uint64_t relay = 0;
+  std::string address;  // numeric
+  int port = 0;
+};
+
+using AgentCommand =
+    std::variant<Welcomed, TakeInput, SpawnProgram, SendSignal, AdoptAssignment, GrantOutput, EndAll, OpenRelay>;
 
 }  // namespace farandole

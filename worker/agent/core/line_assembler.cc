@@ -6,7 +6,7 @@ namespace farandole {
 namespace {
 
 // A prompt or a progress bar that ends in no terminator is shown after this.
-constexpr absl::Duration kHold = absl::Seconds(1);
+constexpr absl::Duration kHold = absl::Milliseconds(500);
 
 // A '\r' at the end may be half of a "\r\n"; the other half is a system call away.
 constexpr absl::Duration kHoldReturn = absl::Milliseconds(20);
@@ -17,15 +17,17 @@ bool IsTerminator(char byte) { return byte == '\n' || byte == '\r'; }
 
 void LineAssembler::Append(absl::string_view bytes, Instant now) {
   if (bytes.empty()) return;
-  const bool continues = size() > 0 && !IsTerminator(bytes_.back());
-  if (!continues || std::any_of(bytes.begin(), bytes.end(), IsTerminator)) since_ = now;
+  if (cut_ == Cut::kLines) {
+    const bool continues = size() > 0 && !IsTerminator(bytes_.back());
+    if (!continues || std::any_of(bytes.begin(), bytes.end(), IsTerminator)) since_ = now;
+  }
   bytes_.erase(0, taken_);
   taken_ = 0;
   bytes_.append(bytes.data(), bytes.size());
 }
 
 std::string LineAssembler::Take(size_t limit, Instant now) {
-  size_t end = taken_;
+  size_t end = cut_ == Cut::kAnywhere ? taken_ + std::min(limit, size()) : taken_;
   while (const size_t next = PieceEnd(end, now)) {
     if (next - taken_ > limit) break;
     end = next;
@@ -36,12 +38,13 @@ std::string LineAssembler::Take(size_t limit, Instant now) {
 }
 
 Instant LineAssembler::FlushAt() const {
-  if (size() == 0) return Instant::Infinite();
+  if (size() == 0 || cut_ == Cut::kAnywhere) return Instant::Infinite();
   return since_ + (bytes_.back() == '\r' ? kHoldReturn : kHold);
 }
 
 size_t LineAssembler::PieceEnd(size_t begin, Instant now) const {
   if (begin == bytes_.size()) return 0;
+  if (cut_ == Cut::kAnywhere) return begin + 1;
   const size_t limit = std::min(bytes_.size(), begin + max_piece_);
   const size_t terminator = bytes_.find_first_of("\n\r", begin);
   if (terminator != std::string::npos && terminator < limit) {

@@ -9,16 +9,19 @@
 namespace farandole {
 
 // Cuts one stream of bytes into pieces that are passed on whole: lines with their terminator, which is "\n", "\r" or
-// "\r\n". What has no terminator is a piece once it is `max_piece` long, has waited for a second, or is the stream's
-// last. No byte is lost, added or moved.
+// "\r\n". What has no terminator is a piece once it is `max_piece` long, has waited for half a second, or is the
+// stream's last. No byte is lost, added or moved. A stream that nobody reads as lines is cut anywhere, and nothing of
+// it waits.
 //
 // Thread-compatible.
 class LineAssembler {
  public:
   static constexpr size_t kMaxPiece = 64 << 10;
 
+  enum class Cut { kLines, kAnywhere };
+
   // `max_piece`: 1 to kMaxPiece.
-  explicit LineAssembler(size_t max_piece) : max_piece_(max_piece) {}
+  explicit LineAssembler(size_t max_piece, Cut cut = Cut::kLines) : max_piece_(max_piece), cut_(cut) {}
 
   // Adds what was read at `now`.
   void Append(absl::string_view bytes, Instant now);
@@ -44,6 +47,7 @@ class LineAssembler {
   size_t PieceEnd(size_t begin, Instant now) const;
 
   const size_t max_piece_;
+  const Cut cut_;
   std::string bytes_;
   size_t taken_ = 0;  // of bytes_
   Instant since_;     // when the first byte after the last terminator came

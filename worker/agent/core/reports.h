@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "driver/core/events.h"
 #include "driver/core/ids.h"
@@ -19,18 +20,19 @@ struct AgentRegistration {
   Incarnation incarnation;
   std::string version;
   int64_t pid = 0;
+  std::vector<OfferedAddress> addresses;
 };
 
 struct AgentHeartbeat {};
 
 struct WorkerOutput {
-  enum class Stream { kStdout, kStderr };
+  enum class Stream { kStdout, kStderr, kResult };
   WorkerId worker;
   Stream stream = Stream::kStdout;
   std::string data;
 };
 
-// Both streams of an exited worker are at their end.
+// All streams of an exited worker are at their end.
 struct WorkerOutputEnded {
   WorkerId worker;
 };
@@ -42,7 +44,13 @@ struct WorkerSaid {
   std::string text;
 };
 
-using AgentReport = std::variant<AgentRegistration, AgentHeartbeat, WorkerStarted, WorkerStartFailed, WorkerJoined,
-                                 WorkerLeft, WorkerExited, WorkerOutput, WorkerOutputEnded, WorkerSaid>;
+// The agent ends, and not because the driver told it to.
+struct AgentEndsItself {
+  std::string reason;
+};
+
+using AgentReport =
+    std::variant<AgentRegistration, AgentHeartbeat, WorkerStarted, WorkerStartFailed, WorkerJoined, WorkerLeft,
+                 WorkerExited, WorkerOutput, WorkerOutputEnded, WorkerSaid, AgentEndsItself>;
 
 }  // namespace farandole

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ bool Ends(pid_t pid) {
   return ::poll(&waiting, 1, 30'000) == 1;
 }
 
-AgentProcess::AgentProcess(const std::string& bootstrap) {
+AgentProcess::AgentProcess(const std::string& bootstrap, const char* option) {
   const char* program = std::getenv("FARANDOLE_AGENT_PROGRAM");
   CHECK(program != nullptr);
   int input[2];
@@ -33,8 +34,10 @@ AgentProcess::AgentProcess(const std::string& bootstrap) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, read_end.get(), STDIN_FILENO);
+  error_.reset(::memfd_create("agent's stderr", MFD_CLOEXEC));
+  ::posix_spawn_file_actions_adddup2(&actions, error_.get(), STDERR_FILENO);
   char name[] = "farandole-agent";
-  char* const argv[] = {name, nullptr};
+  char* const argv[] = {name, const_cast<char*>(option), nullptr};
   const int error = ::posix_spawn(&pid_, program, &actions, nullptr, argv, environ);
   ::posix_spawn_file_actions_destroy(&actions);
   CHECK(error == 0) << program << " " << error;
@@ -49,6 +52,13 @@ AgentProcess::~AgentProcess() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
+}
+
+std::string AgentProcess::Said() const {
+  std::string text(64 << 10, '\0');
+  const ssize_t size = ::pread(error_.get(), text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return text;
 }
 
 void AgentProcess::Signal(int signal) { ::kill(pid_, signal); }

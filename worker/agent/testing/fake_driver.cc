@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/rpc/tls_server.h"
 #include "proto/rpc/unix_server.h"
 #include "proto/v1/agent_service.grpc.pb.h"
 #include "tools/base/check.h"
@@ -19,14 +20,22 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 
 class FakeDriverImpl final : public FakeDriver, private v1::AgentService::CallbackService {
  public:
-  FakeDriverImpl() {
+  explicit FakeDriverImpl(const JobAuthority* authority) {
+    if (authority != nullptr) {
+      OpenTls(*authority);
+      return;
+    }
     absl::StatusOr<std::unique_ptr<UnixServer>> server = UnixServer::Start({this});
     CHECK(server.ok()) << server.status();
     server_ = *std::move(server);
+    address_ = server_->address();
   }
-  ~FakeDriverImpl() override { server_->Shutdown(Now()); }
+  ~FakeDriverImpl() override {
+    if (server_ != nullptr) server_->Shutdown(Now());
+    if (tls_server_ != nullptr) tls_server_->Shutdown(Now());
+  }
 
-  std::string address() const override { return server_->address(); }
+  std::string address() const override { return address_; }
 
   void Send(v1::DriverMessage message) override {
     MutexLock lock(&mutex_);
@@ -126,6 +135,19 @@ class FakeDriverImpl final : public FakeDriver, private v1::AgentService::Callba
     bool finished_ = false;
   };
 
+  void OpenTls(const JobAuthority& authority) {
+    absl::StatusOr<TlsIdentity> identity = authority.IssueServer();
+    CHECK(identity.ok()) << identity.status();
+    TlsServerOptions options;
+    options.identity = *std::move(identity);
+    absl::StatusOr<std::unique_ptr<TlsServer>> server = TlsServer::Start({this}, std::move(options));
+    CHECK(server.ok()) << server.status();
+    tls_server_ = *std::move(server);
+    absl::StatusOr<std::string> endpoint = tls_server_->Listen("127.0.0.1");
+    CHECK(endpoint.ok()) << endpoint.status();
+    address_ = *std::move(endpoint);
+  }
+
   grpc::ServerBidiReactor<v1::AgentMessage, v1::DriverMessage>* Connect(grpc::CallbackServerContext*) override {
     MutexLock lock(&mutex_);
     stream_ = new Stream(this);
@@ -160,7 +182,9 @@ class FakeDriverImpl final : public FakeDriver, private v1::AgentService::Callba
     changed_.NotifyAll();
   }
 
-  std::unique_ptr<UnixServer> server_;
+  std::unique_ptr<UnixServer> server_;  // or
+  std::unique_ptr<TlsServer> tls_server_;
+  std::string address_;
   Mutex mutex_;
   CondVar changed_;
   Stream* stream_ ABSL_GUARDED_BY(mutex_) =
@@ -176,6 +200,10 @@ class FakeDriverImpl final : public FakeDriver, private v1::AgentService::Callba
 
 }  // namespace
 
-std::unique_ptr<FakeDriver> FakeDriver::Start() { return std::make_unique<FakeDriverImpl>(); }
+std::unique_ptr<FakeDriver> FakeDriver::Start() { return std::make_unique<FakeDriverImpl>(nullptr); }
+
+std::unique_ptr<FakeDriver> FakeDriver::StartTls(const JobAuthority& authority) {
+  return std::make_unique<FakeDriverImpl>(&authority);
+}
 
 }  // namespace farandole::testing

@@ -5,18 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "driver/security/job_authority.h"
 #include "proto/v1/agent_service.pb.h"
 #include "tools/base/instant.h"
 
 namespace farandole::testing {
 
-// A driver as an agent sees it: speaks AgentService over a unix socket, with one agent, and does what the test tells
-// it. It decides nothing, checks nothing, and sends Welcome only when told to.
+// A driver as an agent sees it: speaks AgentService over a unix socket or TLS, with one agent, and does what the test
+// tells it. It decides nothing, checks nothing, and sends Welcome only when told to.
 //
 // Thread-safe.
 class FakeDriver {
  public:
   static std::unique_ptr<FakeDriver> Start();
+  // On 127.0.0.1, for agents of this authority.
+  static std::unique_ptr<FakeDriver> StartTls(const JobAuthority& authority);
   virtual ~FakeDriver() = default;  // ends as a killed driver does
 
   virtual std::string address() const = 0;

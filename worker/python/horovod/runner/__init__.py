@@ -1,5 +1,5 @@
 """What of the launcher scripts import. The launcher itself is a program: `horovodrun`."""
 
-from farandole import _later
+from farandole.launch import run
 
-run = _later.function("horovod.run")
+__all__ = ["run"]
