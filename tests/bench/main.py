@@ -9,9 +9,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import allreduce  # noqa: E402 (these stand beside this file)
 import init  # noqa: E402
 import launch  # noqa: E402
+import launch_ssh  # noqa: E402
 import measure  # noqa: E402
 
-BENCHMARKS = {"launch": launch, "allreduce": allreduce, "init": init}
+BENCHMARKS = {"launch": launch, "launch_ssh": launch_ssh, "allreduce": allreduce, "init": init}
 
 
 def positive(text):
@@ -30,7 +31,7 @@ def main():
     parser.add_argument("benchmark",
                         nargs="*",
                         metavar="BENCHMARK",
-                        help="launch, allreduce, init; default: all of them")
+                        help="launch, launch_ssh, allreduce, init; default: all of them")
     parser.add_argument("--repetitions",
                         type=positive,
                         default=7,

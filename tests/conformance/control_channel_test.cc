@@ -155,7 +155,7 @@ TEST_P(ControlChannelTest, AllOthersLoseRankZero) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, ControlChannelTest, ::testing::Values(Means::kInproc, Means::kTcp),
+INSTANTIATE_TEST_SUITE_P(, ControlChannelTest, ::testing::Values(Means::kInproc, Means::kTcp, Means::kTcpLists),
                          [](const auto& info) { return Name(info.param); });
 
 TEST(ControlChannelScriptTest, ACutAtAMessageAndAStall) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "collectives/transport/control_channel.h"
 #include "collectives/transport/tcp/handshake_io.h"
 #include "collectives/transport/tcp/socket.h"
@@ -176,12 +177,29 @@ TEST_F(TcpStrangerTest, SilenceExpires) {
 TEST_F(TcpStrangerTest, ManySilentConnectionsDoNotKeepMembersOut) {
   TcpListener::Options options;
   options.unproven_max = 4;
+  options.unproven_grace = absl::Milliseconds(5);
   Make(options);
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(Connect());
   ExpectTheGroupWorks();
   for (int i = 0; i < 16; ++i) AwaitEnd(silent[i]);
   EXPECT_GE(listener().stats().crowded, 16);
+}
+
+// As many as the members of a large group do to rank 0.
+TEST_F(TcpStrangerTest, ManyMembersThatComeAtOnceWaitForEachOther) {
+  TcpListener::Options options;
+  options.unproven_max = 4;
+  options.unproven_grace = absl::Seconds(50);
+  options.handshake_timeout = absl::Seconds(100);
+  Make(options);
+  std::vector<HandshakeIo> members;
+  for (int i = 0; i < 30; ++i) {
+    members.emplace_back(Connect(), Handshake::Client(kKey, ClaimOf(Spec(1), 0, LinkPurpose::kData)));
+    ASSERT_OK(members.back().Advance());
+  }
+  for (HandshakeIo& member : members) ASSERT_OK(Prove(member));
+  EXPECT_EQ(listener().stats().crowded, 0);
 }
 
 TEST_F(TcpStrangerTest, AMemberWithAnotherIncarnationOrPlaceIsRefused) {
@@ -271,6 +289,61 @@ TEST_F(TcpStrangerTest, NobodyListensIsSaidWithTheAddress) {
               StatusIs(absl::StatusCode::kUnavailable,
                        ::testing::AllOf(HasSubstr("rank 1 on host b"), HasSubstr(spec_.members[1].endpoint),
                                         HasSubstr("refused"))));
+}
+
+// What leads to the peer once does so again: the second group does not ask at the address that was silent.
+TEST_F(TcpStrangerTest, AProvenAddressIsTriedFirstTheNextTime) {
+  ASSERT_OK_AND_ASSIGN(const SocketAddress any, ParseEndpoint("127.0.0.1:0"));
+  ASSERT_OK_AND_ASSIGN(const UniqueFd silent, Listen(any));
+  ASSERT_OK_AND_ASSIGN(const SocketAddress address, LocalAddress(silent.get()));
+  spec_.members[1].endpoint = absl::StrCat(FormatEndpoint(address), ",", listeners_[1]->endpoint());
+  ExpectTheGroupWorks();
+  ASSERT_OK_AND_ASSIGN(const UniqueFd first, Accept(silent.get()));
+  EXPECT_TRUE(first);
+  spec_.generation = Generation(6);
+  ExpectTheGroupWorks();
+  ASSERT_OK_AND_ASSIGN(const UniqueFd second, Accept(silent.get()));
+  EXPECT_FALSE(second);
+}
+
+TEST_F(TcpStrangerTest, EveryAddressThatFailedIsSaidWithItsReason) {
+  const std::string dead = listeners_[1]->endpoint();
+  listeners_.pop_back();
+  const std::string own = listener().endpoint();  // where rank 0 itself answers
+  spec_.members[1].endpoint = absl::StrCat(dead, ",", own);
+  const auto transport = CreateTcpTransport(Spec(0), listener());
+  const std::byte byte{1};
+  EXPECT_THAT(transport->SendRecv(1, 1, absl::MakeConstSpan(&byte, 1), 0, {}, Eventually()),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       ::testing::AllOf(HasSubstr("lost rank 1 on host b: connecting to "),
+                                        HasSubstr(absl::StrCat("to ", dead, ": Connection refused")),
+                                        HasSubstr(absl::StrCat("to ", own, ": it closed the connection")))));
+}
+
+TEST_F(TcpStrangerTest, ALinkThatIsStillOnItsWayAtTheDeadlineIsExplained) {
+  ASSERT_OK_AND_ASSIGN(const SocketAddress any, ParseEndpoint("127.0.0.1:0"));
+  ASSERT_OK_AND_ASSIGN(const UniqueFd silent, Listen(any));
+  ASSERT_OK_AND_ASSIGN(const SocketAddress address, LocalAddress(silent.get()));
+  spec_.members[1].endpoint = FormatEndpoint(address);
+  const auto transport = CreateTcpTransport(Spec(0), listener());
+  const std::byte byte{1};
+  EXPECT_THAT(transport->SendRecv(1, 1, absl::MakeConstSpan(&byte, 1), 0, {}, Now() + absl::Milliseconds(30)),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       ::testing::AllOf(HasSubstr("rank 1 on host b"),
+                                        HasSubstr(absl::StrCat("to ", spec_.members[1].endpoint, ": no answer yet")))));
+}
+
+TEST_F(TcpStrangerTest, AControlLinkThatCannotBeMadeIsToldWithEveryReason) {
+  const std::string dead = listeners_[0]->endpoint();
+  listeners_.erase(listeners_.begin());
+  const std::string own = listeners_[0]->endpoint();
+  spec_.members[0].endpoint = absl::StrCat(dead, ",", own);
+  const auto channel = CreateTcpControlChannel(Spec(1), *listeners_[0]);
+  const ControlChannel::Event event = channel->Receive(Eventually());
+  EXPECT_EQ(event.kind, ControlChannel::Event::kPeerLost);
+  EXPECT_THAT(event.message,
+              ::testing::AllOf(HasSubstr(absl::StrCat("to ", dead, ": Connection refused")), HasSubstr(own)));
+  channel->Close(Eventually());
 }
 
 // A program may load its data for minutes between its init and its first operation.

@@ -1,5 +1,6 @@
 #include "tests/conformance/worlds.h"
 
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,10 +15,13 @@
 #include "collectives/transport/inproc/inproc_transport.h"
 #include "collectives/transport/shm/local_slab_source.h"
 #include "collectives/transport/shm/shm_transport.h"
+#include "collectives/transport/tcp/candidates.h"
+#include "collectives/transport/tcp/socket.h"
 #include "collectives/transport/tcp/tcp_control_channel.h"
 #include "collectives/transport/tcp/tcp_listener.h"
 #include "collectives/transport/tcp/tcp_transport.h"
 #include "tools/base/check.h"
+#include "tools/base/unique_fd.h"
 
 namespace farandole::testing {
 namespace {
@@ -69,9 +73,8 @@ class ShmWorld : public World {
 
 class TcpWorld : public World {
  public:
-  explicit TcpWorld(int size) : spec_(SpecOf(size)) {
+  TcpWorld(int size, TcpListener::Options options) : spec_(SpecOf(size)) {
     for (GroupMember& member : spec_.members) {
-      TcpListener::Options options;
       options.incarnation = member.incarnation;
       auto listener = TcpListener::Create(options);
       CHECK_OK(listener.status());
@@ -81,6 +84,20 @@ class TcpWorld : public World {
       listeners_.push_back(*std::move(listener));
     }
   }
+
+  // Puts in front of each member's addresses one where nobody listens, and the next member's.
+  void AddDecoys() {
+    nobody_ = Bind();
+    const auto address = LocalAddress(nobody_.get());
+    CHECK_OK(address.status());
+    std::vector<std::string> endpoints;
+    for (Rank rank = 0; rank < spec_.size(); ++rank) {
+      const std::vector<std::string> next = SplitEndpoints(spec_.members[(rank + 1) % spec_.size()].endpoint);
+      endpoints.push_back(absl::StrCat(FormatEndpoint(*address), ",", next[0], ",", spec_.members[rank].endpoint));
+    }
+    for (Rank rank = 0; rank < spec_.size(); ++rank) spec_.members[rank].endpoint = endpoints[rank];
+  }
+
   GroupSpec spec(Rank rank) const override {
     GroupSpec spec = spec_;
     spec.rank = rank;
@@ -94,9 +111,26 @@ class TcpWorld : public World {
   }
 
  private:
+  static UniqueFd Bind() {
+    const auto any = ParseEndpoint("127.0.0.1:0");
+    CHECK_OK(any.status());
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    CHECK(fd && ::bind(fd.get(), any->get(), any->length) == 0) << "bind";
+    return fd;
+  }
+
   GroupSpec spec_;
   std::vector<std::unique_ptr<TcpListener>> listeners_;
+  UniqueFd nobody_;
 };
+
+std::unique_ptr<World> MakeTcpListsWorld(int size) {
+  TcpListener::Options options;
+  options.addresses = {"127.0.0.1", "127.0.0.2", "::1"};
+  auto world = std::make_unique<TcpWorld>(size, options);
+  world->AddDecoys();
+  return world;
+}
 
 // The letter that the kernel gives the thread's state; 0 if it is gone.
 char StateOf(pid_t thread) {
@@ -118,6 +152,8 @@ std::string Name(Means means) {
       return "shm";
     case Means::kTcp:
       return "tcp";
+    case Means::kTcpLists:
+      return "tcp_lists";
   }
   return "";
 }
@@ -129,7 +165,9 @@ std::unique_ptr<World> MakeWorld(Means means, int size) {
     case Means::kShm:
       return std::make_unique<ShmWorld>(size);
     case Means::kTcp:
-      return std::make_unique<TcpWorld>(size);
+      return std::make_unique<TcpWorld>(size, TcpListener::Options());
+    case Means::kTcpLists:
+      return MakeTcpListsWorld(size);
   }
   return nullptr;
 }

@@ -17,8 +17,10 @@
 
 namespace farandole::testing {
 
-enum class Means { kInproc, kShm, kTcp };
-inline constexpr Means kAllMeans[] = {Means::kInproc, Means::kShm, Means::kTcp};
+// kTcpLists: TCP where each member has several addresses, and the first ones that the others hear of lead nowhere and
+// to another member.
+enum class Means { kInproc, kShm, kTcp, kTcpLists };
+inline constexpr Means kAllMeans[] = {Means::kInproc, Means::kShm, Means::kTcp, Means::kTcpLists};
 std::string Name(Means means);
 inline std::ostream& operator<<(std::ostream& out, Means means) { return out << Name(means); }
 

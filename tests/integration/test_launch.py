@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import pytest
@@ -123,3 +124,11 @@ def test_no_secret_in_arguments_or_environment(tmp_path):
                 assert not any(b"farandole" in name and b"key" in name for name in names)
         os.kill(job.process.pid, 15)
         assert job.wait() == 143
+
+
+def test_workers_have_the_limits_of_the_shell(tmp_path):
+    """The launcher raises its own limit of open files; what it starts finds the one that it would without it."""
+    expected = subprocess.run(["sh", "-c", "ulimit -n"], capture_output=True, text=True, check=True).stdout.strip()
+    code, out, _ = run("-np", "1", "sh", "-c", "ulimit -n")
+    assert code == 0
+    assert ranks_of(out) == {0: [expected]}

@@ -7,8 +7,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
 #include "driver/core/driver_config.h"
+#include "driver/core/host_step.h"
 #include "driver/core/words.h"
 
 namespace farandole {
@@ -67,6 +70,14 @@ std::vector<HostSlots> ParseHosts(const std::string& text) {
     if (pair.size() == 2 && absl::SimpleAtoi(pair[1], &host.slots)) hosts.push_back(host);
   }
   return hosts;
+}
+
+absl::optional<HostStep> StepOf(absl::string_view word) {
+  for (const HostStep step : {HostStep::kResolve, HostStep::kConnect, HostStep::kAuthenticate, HostStep::kAgent,
+                              HostStep::kCallBack, HostStep::kWorkers}) {
+    if (absl::StrReplaceAll(ToString(step), {{" ", "_"}}) == word) return step;
+  }
+  return absl::nullopt;
 }
 
 std::string Changed(absl::string_view before, absl::string_view after) {
@@ -135,6 +146,17 @@ void Scenario::StepEach(const Command& command) {
   if (verb == "held") return Step(OutputHeld{});
   if (command.words.empty()) return Error(absl::StrCat("nobody is named in \"", command.text, "\""));
   const std::string& first = command.words[0];
+  if (verb == "step") {
+    const auto step = StepOf(first);
+    if (!step || command.words.size() < 2) return Error(absl::StrCat("cannot read \"", command.text, "\""));
+    const std::string& host = command.words[1];
+    const std::string note = absl::StrJoin(command.words.begin() + 2, command.words.end(), " ");
+    return Step(AgentProgress{host, AgentOf(host, command.stranger), *step, note});
+  }
+  if (verb == "ending") {
+    const std::string reason = absl::StrJoin(command.words.begin() + 1, command.words.end(), " ");
+    return Step(AgentEnding{first, AgentOf(first, command.stranger), reason});
+  }
   if (verb == "failed") {
     const std::string reason = absl::StrJoin(command.words.begin() + 1, command.words.end(), " ");
     silent_.insert(first);
@@ -143,7 +165,7 @@ void Scenario::StepEach(const Command& command) {
   for (const std::string& name : command.words) {
     const bool stranger = command.stranger;
     if (verb == "ready") {
-      Step(AgentReady{name, AgentOf(name, stranger)});
+      Step(AgentReady{name, AgentOf(name, stranger), {}});
     } else if (verb == "ended") {
       Step(AgentEnded{name, AgentOf(name, stranger)});
     } else if (verb == "started") {
@@ -152,11 +174,13 @@ void Scenario::StepEach(const Command& command) {
       Step(WorkerStartFailed{WorkerOf(name, stranger), command.Number("errno", 0), command.Value("what")});
     } else if (verb == "joined") {
       Step(WorkerJoined{WorkerOf(name, stranger), "endpoint", Generation(command.Number("after", 0))});
+    } else if (verb == "saw_loss") {
+      Step(WorkerSawLoss{WorkerOf(name, stranger), Generation(command.Number("generation", 1))});
     } else if (verb == "left") {
       Step(WorkerLeft{WorkerOf(name, stranger), Generation(command.Number("generation", 0))});
     } else if (verb == "exit") {
       const ExitStatus status{command.Number("code", 0), command.Number("signal", 0)};
-      Step(WorkerExited{WorkerOf(name, stranger), status});
+      Step(WorkerExited{WorkerOf(name, stranger), status, command.Number("oom", 0) == 1});
     } else {
       return Error(absl::StrCat("no command is called \"", verb, "\""));
     }
@@ -210,7 +234,11 @@ void Scenario::PrintChanges(const DriverView& before, const DriverView& after) {
   if (before.phase != after.phase)
     Line(absl::StrCat("  job: ", Changed(ToString(before.phase), ToString(after.phase))));
   for (size_t i = 0; i < after.agents.size(); ++i) {
-    if (before.agents[i].state == after.agents[i].state) continue;
+    const DriverView::Agent &was = before.agents[i], &is = after.agents[i];
+    if (is.state == AgentState::kStarting && (was.step != is.step || was.note != is.note)) {
+      Line(absl::StrCat("  host ", is.host, ": ", ToString(is.step), is.note.empty() ? "" : ": ", is.note));
+    }
+    if (was.state == is.state) continue;
     Line(absl::StrCat("  agent ", after.agents[i].host, ": ",
                       Changed(ToString(before.agents[i].state), ToString(after.agents[i].state))));
   }
