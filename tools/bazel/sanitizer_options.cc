@@ -19,6 +19,8 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libabsl_cord.so\n"
          "called_from_lib:libabsl_strings.so\n"
          "called_from_lib:libcrypto.so\n"
+         "called_from_lib:libssl.so\n"
+         "race:libssl.so\n"
          "race:^grpc::\n"
          "race:^grpc_core::\n"
          "race:libgrpc.so\n"
