@@ -30,7 +30,3 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:^absl::debian3::Status::Unref\n"
          "race:libabsl_time_zone.so\n";
 }
-
-// With a short memory it cannot show where the first of two accesses came from, and no suppression can tell that it was
-// inside a library.
-extern "C" const char* __tsan_default_options() { return "history_size=4"; }
