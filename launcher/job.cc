@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <utility>
@@ -31,6 +30,7 @@
 #include "launcher/exec/ssh_starter.h"
 #include "launcher/exec/starter_by_host.h"
 #include "launcher/exec/watching.h"
+#include "launcher/fail.h"
 #include "launcher/host_networks.h"
 #include "launcher/plan/environment.h"
 #include "launcher/ssh/libssh_connector.h"
@@ -41,8 +41,6 @@
 
 namespace farandole {
 namespace {
-
-constexpr int kFailed = 1;  // something of ours or of the machine; nothing about the program
 
 // The parts of one job. Each outlives those below it.
 class Job {
@@ -68,7 +66,6 @@ class Job {
   void NoteStrangers(const AgentServiceStats& stats);
   void NoteVerdict(const Verdict& verdict);
   std::string Report(const Verdict& verdict) const;
-  int Fail(int exit_code, const absl::Status& status) const;
 
   const LaunchRequest& request_;
   const JobPlan& plan_;
@@ -85,12 +82,6 @@ class Job {
   std::unique_ptr<DriverRuntime> runtime_;
   std::vector<std::string> listening_;  // as far as it was noted
 };
-
-int Job::Fail(int exit_code, const absl::Status& status) const {
-  const std::string text = absl::StrCat(request_.called_as, ": ", status.message(), "\n");
-  std::fputs(text.c_str(), stderr);
-  return exit_code;
-}
 
 absl::Status Job::MakeFunction() {
   const char* const folder = std::getenv(env::kFunctionFolder);
@@ -243,13 +234,14 @@ std::string Job::Report(const Verdict& verdict) const {
 }
 
 int Job::Run(Interrupts* interrupts) {
-  if (const absl::Status made = MakeFunction(); !made.ok()) return Fail(UsageError::kExitCode, made);
-  if (const absl::Status made = MakeOutput(); !made.ok()) return Fail(UsageError::kExitCode, made);
+  if (const absl::Status made = MakeFunction(); !made.ok())
+    return Fail(UsageError::kExitCode, request_.called_as, made);
+  if (const absl::Status made = MakeOutput(); !made.ok()) return Fail(UsageError::kExitCode, request_.called_as, made);
   for (const std::string& note : plan_.notes) output_->Note(absl::StrCat("farandole: ", note));
   watching_->Note(
       absl::StrCat(request_.np, request_.np == 1 ? " process on " : " processes on ", DescribeHosts(request_.hosts)));
-  if (const absl::Status made = MakeStarters(); !made.ok()) return Fail(kFailed, made);
-  if (const absl::Status made = MakeRuntime(); !made.ok()) return Fail(kFailed, made);
+  if (const absl::Status made = MakeStarters(); !made.ok()) return Fail(kFailed, request_.called_as, made);
+  if (const absl::Status made = MakeRuntime(); !made.ok()) return Fail(kFailed, request_.called_as, made);
 
   interrupts->Attach(runtime_.get(), output_.get());
   const Verdict verdict = runtime_->Run();

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "launcher/cli/command_line.h"
@@ -23,6 +22,7 @@
 #include "launcher/exec/local_starter.h"
 #include "launcher/exec/read_file.h"
 #include "launcher/exec/signals.h"
+#include "launcher/fail.h"
 #include "launcher/interrupts.h"
 #include "launcher/job.h"
 #include "launcher/job_plan.h"
@@ -31,7 +31,6 @@
 namespace farandole {
 namespace {
 
-constexpr int kFailed = 1;  // something of ours or of the machine; nothing about the program
 constexpr absl::Duration kPythonPatience = absl::Seconds(20);
 
 absl::optional<std::string> Environment(const std::string& name) {
@@ -44,12 +43,6 @@ std::vector<std::string> WholeEnvironment() {
   std::vector<std::string> entries;
   for (char** entry = environ; *entry != nullptr; ++entry) entries.emplace_back(*entry);
   return entries;
-}
-
-int Fail(int exit_code, absl::string_view called_as, const absl::Status& status) {
-  const std::string text = absl::StrCat(called_as, ": ", status.message(), "\n");
-  std::fputs(text.c_str(), stderr);
-  return exit_code;
 }
 
 int Show(const std::string& text) {

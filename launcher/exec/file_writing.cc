@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/base/errno_status.h"
+#include "tools/base/status_macros.h"
 
 namespace farandole {
 
@@ -34,6 +35,17 @@ absl::Status WriteWhole(const UniqueFd& file, const std::string& path, absl::str
     if (written < 0) return ErrnoStatus(errno, absl::StrCat("write ", path));
     data.remove_prefix(static_cast<size_t>(written));
   }
+  return absl::OkStatus();
+}
+
+absl::Status GrowingFile::Append(const std::string& path, int flags, absl::string_view data) {
+  if (failed_) return absl::OkStatus();
+  failed_ = true;  // unless we come to the end
+  if (!fd_) {
+    ASSIGN_OR_RETURN(fd_, OpenForAppending(path, flags));
+  }
+  RETURN_IF_ERROR(WriteWhole(fd_, path, data));
+  failed_ = false;
   return absl::OkStatus();
 }
 

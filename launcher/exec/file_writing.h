@@ -20,4 +20,16 @@ absl::StatusOr<UniqueFd> OpenForAppending(const std::string& path, int flags);
 // `path` is for the message.
 absl::Status WriteWhole(const UniqueFd& file, const std::string& path, absl::string_view data);
 
+// A file that grows by what somebody writes. It is opened with the first bytes, and given up at the first error: that
+// one is returned, and all that comes after it is dropped. Thread-compatible.
+class GrowingFile {
+ public:
+  // `path` and `flags` (as of OpenForAppending) are the same each time.
+  absl::Status Append(const std::string& path, int flags, absl::string_view data);
+
+ private:
+  UniqueFd fd_;
+  bool failed_ = false;
+};
+
 }  // namespace farandole

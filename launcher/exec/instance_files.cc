@@ -10,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "launcher/exec/file_writing.h"
 #include "nlohmann/json.hpp"
 #include "tools/base/errno_status.h"
 #include "tools/base/status_macros.h"
@@ -59,23 +58,17 @@ absl::StatusOr<std::unique_ptr<InstanceFiles>> InstanceFiles::Create(const std::
   RETURN_IF_ERROR(MakeFolders(directory));
   const std::string folder = absl::StrCat(directory, "/", job);
   if (::mkdir(folder.c_str(), 0777) != 0) return ErrnoStatus(errno, absl::StrCat("make folder ", folder));
-  ASSIGN_OR_RETURN(UniqueFd index, OpenForAppending(absl::StrCat(folder, "/index.jsonl"), O_EXCL));
+  std::unique_ptr<InstanceFiles> files(new InstanceFiles(folder));
+  RETURN_IF_ERROR(files->Place(Generation(), {}));  // that there can be an index is known before anything starts
   PointLatestTo(directory, job);
-  return std::unique_ptr<InstanceFiles>(new InstanceFiles(folder, std::move(index)));
+  return files;
 }
+
+std::string InstanceFiles::PathOf(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
 
 absl::Status InstanceFiles::Write(const WorkerId& worker, OutputStream stream, absl::string_view data) {
   MutexLock lock(&mutex_);
-  File& file = files_[{worker, stream}];
-  if (file.failed) return absl::OkStatus();
-  file.failed = true;  // unless we come to the end
-  const std::string path = absl::StrCat(folder_, "/", NameOf(worker, stream));
-  if (!file.fd) {
-    ASSIGN_OR_RETURN(file.fd, OpenForAppending(path, O_EXCL));
-  }
-  RETURN_IF_ERROR(WriteWhole(file.fd, path, data));
-  file.failed = false;
-  return absl::OkStatus();
+  return files_[{worker, stream}].Append(PathOf(NameOf(worker, stream)), O_EXCL, data);
 }
 
 void InstanceFiles::End(const WorkerId& worker) {
@@ -87,10 +80,7 @@ absl::Status InstanceFiles::Place(Generation generation, const std::vector<Place
   std::string lines;
   for (const PlacedWorker& one : workers) lines += IndexLine(generation, one);
   MutexLock lock(&mutex_);
-  if (index_.failed) return absl::OkStatus();
-  const absl::Status status = WriteWhole(index_.fd, absl::StrCat(folder_, "/index.jsonl"), lines);
-  index_.failed = !status.ok();
-  return status;
+  return index_.Append(PathOf("index.jsonl"), O_EXCL, lines);
 }
 
 }  // namespace farandole

@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "driver/core/ids.h"
+#include "launcher/exec/file_writing.h"
 #include "tools/base/ids.h"
 #include "tools/base/mutex.h"
-#include "tools/base/unique_fd.h"
 
 namespace farandole {
 
@@ -46,17 +46,13 @@ class InstanceFiles {
   absl::Status Place(Generation generation, const std::vector<PlacedWorker>& workers) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct File {
-    UniqueFd fd;
-    bool failed = false;
-  };
-
-  InstanceFiles(std::string folder, UniqueFd index) : folder_(std::move(folder)), index_{std::move(index)} {}
+  explicit InstanceFiles(std::string folder) : folder_(std::move(folder)) {}
+  std::string PathOf(const std::string& name) const;
 
   const std::string folder_;
   Mutex mutex_;
-  File index_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::pair<WorkerId, OutputStream>, File> files_ ABSL_GUARDED_BY(mutex_);
+  GrowingFile index_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<WorkerId, OutputStream>, GrowingFile> files_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

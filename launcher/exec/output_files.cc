@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "launcher/exec/file_writing.h"
 #include "tools/base/status_macros.h"
 
 namespace farandole {
@@ -33,16 +32,7 @@ absl::StatusOr<OutputFiles> OutputFiles::Create(const std::string& directory, in
 }
 
 absl::Status OutputFiles::Write(int rank, OutputStream stream, absl::string_view text) {
-  File& file = files_[{rank, stream}];
-  if (file.failed) return absl::OkStatus();
-  const std::string path = Path(rank, stream);
-  file.failed = true;  // unless we come to the end
-  if (!file.fd) {
-    ASSIGN_OR_RETURN(file.fd, OpenForAppending(path, 0));
-  }
-  RETURN_IF_ERROR(WriteWhole(file.fd, path, text));
-  file.failed = false;
-  return absl::OkStatus();
+  return files_[{rank, stream}].Append(Path(rank, stream), 0, text);
 }
 
 void OutputFiles::End(int rank) {

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "driver/runtime/output_sink.h"
-#include "tools/base/unique_fd.h"
+#include "launcher/exec/file_writing.h"
 
 namespace farandole {
 
@@ -26,18 +26,13 @@ class OutputFiles {
   void End(int rank);
 
  private:
-  struct File {
-    UniqueFd fd;
-    bool failed = false;
-  };
-
   OutputFiles(std::string directory, int width) : directory_(std::move(directory)), width_(width) {}
   std::string Folder(int rank) const;
   std::string Path(int rank, OutputStream stream) const;
 
   std::string directory_;
   int width_ = 1;
-  std::map<std::pair<int, OutputStream>, File> files_;
+  std::map<std::pair<int, OutputStream>, GrowingFile> files_;
 };
 
 }  // namespace farandole

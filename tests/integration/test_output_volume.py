@@ -2,8 +2,9 @@
 
 import os
 import sys
+import time
 
-from job import Job
+from job import DEADLINE, Job
 
 MIB = 1 << 20
 BOUND = 96 * MIB  # of the launcher and of the agent; what they need for themselves is some 30 MiB
@@ -56,7 +57,7 @@ def test_a_flood_of_output_keeps_memory_bounded():
         job.wait_for_output(1)
         before = len(job.stdout)
         total, peak = watch(job, job.process.stdout.fileno())
-        assert job.process.wait() == 0
+        assert job.wait() == 0
         assert before + total >= 512 * MIB
         assert 0 < peak < BOUND, f"{peak / MIB:.0f} MiB"
 
@@ -68,7 +69,9 @@ def test_a_reader_that_stops_holds_the_worker_and_no_memory():
         worker = next(pid for pid in job.pids() if pid not in (job.process.pid, agent))
         # Nobody reads now. The worker is held when many looks in a row find it asleep with nothing more written.
         looks, written = 0, None
+        deadline = time.monotonic() + DEADLINE
         while looks < 300:
+            assert time.monotonic() < deadline, "the worker goes on writing, or never waits"
             now = bytes_written(worker)
             looks = looks + 1 if now == written and state(worker) == "S" else 0
             written = now
@@ -77,5 +80,5 @@ def test_a_reader_that_stops_holds_the_worker_and_no_memory():
         for pid in (job.process.pid, agent):
             assert peak_memory(pid) < BOUND
         total, peak = watch(job, job.process.stdout.fileno())
-        assert job.process.wait() == 0
+        assert job.wait() == 0
         assert peak < BOUND, f"{peak / MIB:.0f} MiB"

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import horovod
 import pytest
@@ -94,8 +95,11 @@ except KeyboardInterrupt:
     process = subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True, text=True
     )
+    too_late = threading.Timer(60, os.killpg, (process.pid, signal.SIGKILL))
+    too_late.start()
     for _ in range(2):
         assert process.stdout.readline().endswith("ready\n")
+    too_late.cancel()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, _ = process.communicate(timeout=60)
     assert out == "interrupted\n"
