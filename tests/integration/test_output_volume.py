@@ -57,7 +57,7 @@ def test_a_flood_of_output_keeps_memory_bounded():
         job.wait_for_output(1)
         before = len(job.stdout)
         total, peak = watch(job, job.process.stdout.fileno())
-        assert job.wait() == 0
+        assert job.wait() == 0, job.stderr
         assert before + total >= 512 * MIB
         assert 0 < peak < BOUND, f"{peak / MIB:.0f} MiB"
 
@@ -80,5 +80,5 @@ def test_a_reader_that_stops_holds_the_worker_and_no_memory():
         for pid in (job.process.pid, agent):
             assert peak_memory(pid) < BOUND
         total, peak = watch(job, job.process.stdout.fileno())
-        assert job.wait() == 0
+        assert job.wait() == 0, job.stderr
         assert peak < BOUND, f"{peak / MIB:.0f} MiB"

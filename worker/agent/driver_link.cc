@@ -32,11 +32,11 @@ void DriverLink::Send(const AgentReport& report) {
 }
 
 void DriverLink::SendHeartbeat() {
-  {
-    MutexLock lock(&mutex_);
-    if (!queue_.empty()) return;
-  }
-  Send(AgentHeartbeat{});
+  MutexLock lock(&mutex_);
+  if (heartbeat_queued_ || finishing_ || broken_) return;
+  heartbeat_queued_ = true;
+  queue_.push_back(ToProto(AgentReport(AgentHeartbeat{})));
+  if (queue_.size() == 1) WriteNext();
 }
 
 void DriverLink::Finish() {
@@ -58,6 +58,7 @@ void DriverLink::WriteNext() {
 
 void DriverLink::OnWriteDone(bool ok) {
   MutexLock lock(&mutex_);
+  if (queue_.front().has_heartbeat()) heartbeat_queued_ = false;
   queue_.pop_front();
   if (!ok) {
     broken_ = true;

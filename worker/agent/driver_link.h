@@ -35,7 +35,8 @@ class DriverLink : private grpc::ClientBidiReactor<v1::AgentMessage, v1::DriverM
   // Queues a report. The queue needs no bound of its own: output has its credit, and everything else is little.
   void Send(const AgentReport& report) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sends a sign of life, unless something else is on its way anyhow.
+  // Queues a sign of life, unless one is queued already. Whatever else is sent: the driver reads output without taking
+  // it for one.
   void SendHeartbeat() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // No report follows. The stream is ended when all have been sent.
@@ -58,6 +59,7 @@ class DriverLink : private grpc::ClientBidiReactor<v1::AgentMessage, v1::DriverM
   Mutex mutex_;
   CondVar changed_;
   std::deque<v1::AgentMessage> queue_ ABSL_GUARDED_BY(mutex_);  // the first is being written
+  bool heartbeat_queued_ ABSL_GUARDED_BY(mutex_) = false;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;

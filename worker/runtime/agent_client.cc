@@ -12,6 +12,7 @@
 #include "proto/rpc/unix_server.h"
 #include "proto/v1/worker_service.grpc.pb.h"
 #include "tools/base/clock.h"
+#include "tools/base/log.h"
 #include "tools/base/mutex.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/version.h"
@@ -22,7 +23,7 @@ namespace {
 constexpr uint32_t kProtocol = 1;
 
 // A report is a courtesy: nothing waits for it longer than this.
-constexpr absl::Duration kReportTimeout = absl::Seconds(2);
+constexpr absl::Duration kReportTimeout = absl::Milliseconds(500);
 
 gpr_timespec ToGrpc(Instant deadline) {
   if (deadline.is_infinite()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -82,21 +83,15 @@ class GrpcAgentClient final : public AgentClient, private grpc::ClientReadReacto
   }
 
   void Report(Generation generation, const std::string& text) override {
-    struct Call {
-      grpc::ClientContext context;
-      v1::ReportRequest request;
-      v1::ReportReply reply;
-    };
-    auto* call = new Call;  // owned by the callback
-    call->context.set_deadline(ToGrpc(Now() + kReportTimeout));
-    call->request.set_incarnation(incarnation_.value());
-    call->request.set_generation(generation.value());
-    call->request.set_text(ToUtf8(text));
-    BeginCall();
-    stub_->async()->Report(&call->context, &call->request, &call->reply, [this, call](const grpc::Status&) {
-      delete call;
-      EndCall();
-    });
+    v1::ReportRequest request;
+    request.set_incarnation(incarnation_.value());
+    request.set_generation(generation.value());
+    request.set_text(ToUtf8(text));
+    v1::ReportReply reply;
+    grpc::ClientContext context;
+    context.set_deadline(ToGrpc(Now() + kReportTimeout));
+    const absl::Status told = ToAbsl(stub_->Report(&context, request, &reply));
+    if (!told.ok()) LOG(INFO) << Agent() << " was not told of the loss: " << told.message();
   }
 
   absl::Status Leave(Generation generation, Instant deadline) override {

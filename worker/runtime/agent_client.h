@@ -47,7 +47,8 @@ class AgentClient {
   virtual void Watch(Generation after, OnAssignment on_assignment, OnLost on_lost) = 0;
 
   // Says that a peer of `generation` was lost, in a sentence for the person at the launcher: what fails here after that
-  // did not begin here. Does not block; lost if the agent is.
+  // did not begin here. Returns when the agent has it, so that it is ahead of this process's own end; after half a
+  // second, or when the agent is gone, without.
   virtual void Report(Generation generation, const std::string& text) = 0;
 
   // Says that this worker takes no part in `generation` any more.

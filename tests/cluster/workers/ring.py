@@ -3,8 +3,8 @@
 ring.py                         until it is ended
 ring.py once                    ends after the first sum
 ring.py until FILE              ends on all ranks together once there is FILE, and prints `done`
-ring.py fail RANK CODE WORDS    RANK writes WORDS to stderr and ends with CODE after the first sum; the others do not
-                                hear TERM, and fail because their peer is gone
+ring.py fail RANK CODE WORDS    RANK writes WORDS to stderr and ends with CODE after all have had their first sum; the
+                                others do not hear TERM, and fail because their peer is gone
 """
 
 import os
@@ -25,6 +25,7 @@ def main(how="", what="", code="", words=""):
     if how == "once":
         return 0
     if how == "fail" and rank == int(what):
+        allreduce("next", 0, SECONDS)  # whoever takes part in this one has had its first sum
         print(words, file=sys.stderr, flush=True)
         os._exit(int(code))
     try:
