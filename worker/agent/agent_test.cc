@@ -262,14 +262,5 @@ TEST_F(AgentTest, AWorkersLibraryJoinsGetsItsPlaceSharesMemoryAndLeaves) {
   EXPECT_EQ(agent_->Wait(), 0);
 }
 
-TEST_F(AgentTest, AFloodOfOutputLeavesRoomForSignsOfLife) {
-  StartAndWelcome();
-  driver_->GiveBackCredit();
-  SpawnShell(0, "exec yes");
-  AwaitLines(0, 1);
-  EXPECT_TRUE(driver_->AwaitHeartbeats(driver_->Heartbeats() + 10));
-  EndAndExpectZero();
-}
-
 }  // namespace
 }  // namespace farandole
