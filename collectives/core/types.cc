@@ -6,6 +6,12 @@ absl::string_view Name(DType dtype) {
   switch (dtype) {
     case DType::kUint8:
       return "uint8";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUint16:
+      return "uint16";
+    case DType::kInt16:
+      return "int16";
     case DType::kInt32:
       return "int32";
     case DType::kInt64:
@@ -16,6 +22,8 @@ absl::string_view Name(DType dtype) {
       return "float32";
     case DType::kFloat64:
       return "float64";
+    case DType::kBool:
+      return "bool";
     case DType::kBfloat16:
       return "bfloat16";
   }
@@ -28,6 +36,8 @@ absl::string_view Name(ReduceOp op) {
       return "average";
     case ReduceOp::kSum:
       return "sum";
+    case ReduceOp::kAdasum:
+      return "adasum";
     case ReduceOp::kMin:
       return "min";
     case ReduceOp::kMax:

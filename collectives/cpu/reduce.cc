@@ -21,6 +21,12 @@ struct Plain {
   static Wide Load(Stored x) { return x; }
   static Stored Store(Wide x) { return x; }
 };
+struct Truth {
+  using Stored = uint8_t;
+  using Wide = uint8_t;
+  static Wide Load(Stored x) { return x != 0 ? 1 : 0; }
+  static Stored Store(Wide x) { return x != 0 ? 1 : 0; }
+};
 struct Half {
   using Stored = uint16_t;
   using Wide = float;
@@ -40,6 +46,14 @@ void ForType(DType dtype, F f) {
   switch (dtype) {
     case DType::kUint8:
       return f.template operator()<Plain<uint8_t>>();
+    case DType::kInt8:
+      return f.template operator()<Plain<int8_t>>();
+    case DType::kUint16:
+      return f.template operator()<Plain<uint16_t>>();
+    case DType::kInt16:
+      return f.template operator()<Plain<int16_t>>();
+    case DType::kBool:
+      return f.template operator()<Truth>();
     case DType::kInt32:
       return f.template operator()<Plain<int32_t>>();
     case DType::kInt64:
@@ -160,9 +174,23 @@ void Reduce(DType dtype, ReduceOp op, const void* a, const void* b, void* to, in
         return Binary<Type>(a, b, to, count, [](Wide x, Wide y) { return Greatest(x, y); });
       case ReduceOp::kProduct:
         return Binary<Type>(a, b, to, count, [](Wide x, Wide y) { return Multiply(x, y); });
+      case ReduceOp::kAdasum:
+        break;
     }
     CHECK(false) << "reduce op " << static_cast<int>(op);
   });
+}
+
+void ReduceMany(DType dtype, ReduceOp op, absl::Span<const void* const> from, void* to, void* copy, int64_t count,
+                int divisor) {
+  if (from.size() == 1) {
+    if (to != from[0]) std::memmove(to, from[0], count * SizeOf(dtype));
+  } else {
+    Reduce(dtype, op, from[0], from[1], to, count);
+    for (size_t i = 2; i < from.size(); ++i) Reduce(dtype, op, to, from[i], to, count);
+  }
+  if (divisor > 1) DivideBy(dtype, to, count, divisor);
+  if (copy != nullptr) std::memcpy(copy, to, count * SizeOf(dtype));
 }
 
 void DivideBy(DType dtype, void* data, int64_t count, int divisor) {

@@ -2,17 +2,25 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "collectives/core/types.h"
 
 namespace farandole {
 
 // The arithmetic of reductions on plain memory. Pointers need no alignment. float16 and bfloat16 are computed in
-// float32 and rounded to nearest even once per call; integers wrap around; Min and Max of a NaN and anything is a NaN,
+// float32 and rounded to nearest even once per call; integers wrap around; bool is
+// "or" for Sum and Max, "and" for Product and Min, and its result 0 or 1; Min and Max of a NaN and anything is a NaN,
 // so that a bad value is seen and not lost. Pure; thread-safe.
 
 // to[i] = a[i] op b[i] for `count` elements. kAverage adds, as kSum does: DivideBy is its second half. `to` is `a`, is
 // `b`, or overlaps neither.
 void Reduce(DType dtype, ReduceOp op, const void* a, const void* b, void* to, int64_t count);
+
+// to[i] = from[0][i] op from[1][i] op ... for one source or more, combined wide and in this order, rounded once at the
+// end; then divided by `divisor` as DivideBy does, if that is more than 1. The same is written to `copy` as well, if
+// that is not null, in the same pass. `to` and `copy` each are one of the sources or overlap none of them.
+void ReduceMany(DType dtype, ReduceOp op, absl::Span<const void* const> from, void* to, void* copy, int64_t count,
+                int divisor);
 
 // data[i] = data[i] / divisor: float types in their own precision or wider, integers in float64, truncated toward zero.
 // `divisor` > 0.

@@ -75,11 +75,11 @@ absl::Status RingCommunicator::AllReduce(const void* input, void* output, int64_
     Copy(tensor.In({0, count}), tensor.output);
     return absl::OkStatus();
   }
-  if (tensor.bytes() <= options_.short_bytes / size_) return ShortAllReduce(call, tensor);
+  if (tensor.bytes() <= options_.short_bytes / size_) return DirectAllReduce(call, tensor);
   return RingAllReduce(call, tensor);
 }
 
-absl::Status RingCommunicator::ShortAllReduce(const Call& call, const Tensor& tensor) {
+absl::Status RingCommunicator::DirectAllReduce(const Call& call, const Tensor& tensor) {
   const int64_t bytes = tensor.bytes();
   Blocks blocks{std::vector<int64_t>(size_ + 1), absl::MakeSpan(scratch_)};
   for (int i = 0; i <= size_; ++i) blocks.begins[i] = i * bytes;
@@ -241,6 +241,25 @@ absl::Status RingCommunicator::Barrier(Instant deadline) {
     RETURN_IF_ERROR(SendRecv(call, now.to, absl::MakeConstSpan(&here, 1), now.from, absl::MakeSpan(&there, 1)));
   }
   return absl::OkStatus();
+}
+
+absl::Status RingCommunicator::Adasum(void* data, absl::Span<const int64_t> pieces, DType dtype, Instant deadline) {
+  return absl::UnimplementedError("base");
+}
+absl::Status RingCommunicator::ReduceScatter(const void* input, void* output, absl::Span<const int64_t> counts,
+                                             DType dtype, ReduceOp op, Instant deadline) {
+  return absl::UnimplementedError("base");
+}
+absl::Status RingCommunicator::AllToAll(absl::Span<const std::byte> input, absl::Span<const int64_t> to,
+                                        absl::Span<std::byte> output, absl::Span<const int64_t> from,
+                                        Instant deadline) {
+  return absl::UnimplementedError("base");
+}
+absl::Status RingCommunicator::Send(absl::Span<const std::byte> data, Rank to, Instant deadline) {
+  return absl::UnimplementedError("base");
+}
+absl::Status RingCommunicator::Receive(absl::Span<std::byte> data, Rank from, Instant deadline) {
+  return absl::UnimplementedError("base");
 }
 
 }  // namespace farandole

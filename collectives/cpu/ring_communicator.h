@@ -37,13 +37,26 @@ class RingCommunicator : public Communicator {
 
   Rank rank() const override { return rank_; }
   int size() const override { return size_; }
+  MemoryKind memory() const override { return MemoryKind::kHost; }
+  bool retains_results() const override { return false; }
+  ShortAllReduce* short_allreduce() override { return nullptr; }
+  void SetStream(void* stream) override {}
+  absl::Status Await(Instant deadline) override { return absl::OkStatus(); }
+  void Tune(const CollectiveTuning& tuning) override {}
 
   absl::Status AllReduce(const void* input, void* output, int64_t count, DType dtype, ReduceOp op,
                          Instant deadline) override;
   absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<std::byte> output,
                          absl::Span<const int64_t> bytes, Instant deadline) override;
   absl::Status Broadcast(absl::Span<std::byte> data, Rank root, Instant deadline) override;
+  absl::Status Adasum(void* data, absl::Span<const int64_t> pieces, DType dtype, Instant deadline) override;
+  absl::Status ReduceScatter(const void* input, void* output, absl::Span<const int64_t> counts, DType dtype,
+                             ReduceOp op, Instant deadline) override;
+  absl::Status AllToAll(absl::Span<const std::byte> input, absl::Span<const int64_t> to, absl::Span<std::byte> output,
+                        absl::Span<const int64_t> from, Instant deadline) override;
   absl::Status Barrier(Instant deadline) override;
+  absl::Status Send(absl::Span<const std::byte> data, Rank to, Instant deadline) override;
+  absl::Status Receive(absl::Span<std::byte> data, Rank from, Instant deadline) override;
   void Abort(absl::string_view reason) override { transport_->Abort(reason); }
 
  private:
@@ -64,7 +77,7 @@ class RingCommunicator : public Communicator {
     return transport_->SendRecv(call.operation, to, out, from, in, call.deadline);
   }
 
-  absl::Status ShortAllReduce(const Call& call, const Tensor& tensor);
+  absl::Status DirectAllReduce(const Call& call, const Tensor& tensor);
   absl::Status RingAllReduce(const Call& call, const Tensor& tensor);
   absl::Status RingReduceStep(const Call& call, const Tensor& tensor, int step);
   absl::Status RingGatherStep(const Call& call, const Tensor& tensor, int step);

@@ -64,6 +64,8 @@ class EngineImpl final : public Engine {
     return absl::OkStatus();
   }
 
+  void Assist(const std::function<bool()>& done, Instant until) override {}
+
   void Shutdown(Instant deadline) override {
     negotiation_.Leave();
     if (executor_.AwaitEnd(deadline)) return;

@@ -27,9 +27,27 @@ struct EngineConfig {
   // rank.
   absl::Duration data_timeout = absl::InfiniteDuration();
 
+  // How long rank 0 collects what becomes ready before it is sequenced, so that more can be fused. 0: nothing waits but
+  // for the data plane to have room. HOROVOD_CYCLE_TIME (in milliseconds there).
+  absl::Duration cycle_time = absl::ZeroDuration();
+
+  // How many operations are remembered, so that they are agreed on by a bit each; 0: none. HOROVOD_CACHE_CAPACITY.
+  int cache_capacity = 1024;
+
+  // Requests that were enqueued together are fused only with each other. HOROVOD_DISABLE_GROUP_FUSION.
+  bool fuse_groups_apart = false;
+
+  // Survivors of a loss are to go on (elastic jobs): results outlive their delivery until no rank can need them (rule
+  // R3 of replay), at the cost of a copy where the communicator does not see to it itself.
+  bool retain_results = false;
+
   // A request that waits longer than this for other ranks is reported, with the ranks that are missing, then at growing
   // gaps. HOROVOD_STALL_CHECK_TIME_SECONDS; HOROVOD_STALL_CHECK_DISABLE=1 means never (infinite).
   absl::Duration stall_warning = absl::Seconds(60);
+
+  // A request that waits longer than this for other ranks ends the group: every rank gets kAborted with the names.
+  // Infinite: never. HOROVOD_STALL_SHUTDOWN_TIME_SECONDS.
+  absl::Duration stall_shutdown = absl::InfiniteDuration();
 };
 
 // The background part of a worker: takes named requests from any thread in any order, agrees with the other ranks on
@@ -65,6 +83,11 @@ class Engine {
   // Queues all of `requests` or none of them; `done[i]` belongs to `requests[i]`. Requests of one call are a group:
   // they are run only when all of them are ready everywhere, and are not split from each other by fusion with others.
   virtual absl::Status Enqueue(std::vector<Request> requests, std::vector<Done> done) = 0;
+
+  // Lends the calling thread, which waits for something, to the engine: it negotiates and runs short operations, so
+  // that they need no switch to another thread. Returns when done() is true, at `until`, or when there has been nothing
+  // to do for some tens of microseconds. done() is called often; it must be cheap and thread-safe.
+  virtual void Assist(const std::function<bool()>& done, Instant until) = 0;
 
   // Leaves the group in order: what was sequenced before is still run, other requests fail with kAborted here and on
   // every rank. Blocks until this rank's part is over, at most until `deadline` (then aborts). Idempotent.

@@ -83,9 +83,9 @@ TEST(Engine, GathersUnevenRowsAndBroadcasts) {
     gather.input = rows.data();
     Result result;
     EXPECT_OK(Ask(world[rank], gather, &result));
-    EXPECT_EQ(result.first_dims, (std::vector<int64_t>{0, 1, 2}));
-    const auto* got = reinterpret_cast<const int64_t*>(result.gathered.data());
-    EXPECT_EQ(std::vector<int64_t>(got, got + result.gathered.size() / 8), (std::vector<int64_t>{1, 1, 2, 2, 2, 2}));
+    EXPECT_EQ(result.rows, (std::vector<int64_t>{0, 1, 2}));
+    const auto* got = reinterpret_cast<const int64_t*>(result.output.data());
+    EXPECT_EQ(std::vector<int64_t>(got, got + result.output.size() / 8), (std::vector<int64_t>{1, 1, 2, 2, 2, 2}));
 
     std::vector<double> values(9, rank);
     Request broadcast = SumOf("b", values);
@@ -244,8 +244,8 @@ TEST(Engine, EmptyTensorsAreFine) {
     request.kind = OperationKind::kAllGather;
     Result result;
     EXPECT_OK(Ask(world[rank], request, &result));
-    EXPECT_TRUE(result.gathered.empty());
-    EXPECT_EQ(result.first_dims, std::vector<int64_t>(3, 0));
+    EXPECT_TRUE(result.output.empty());
+    EXPECT_EQ(result.rows, std::vector<int64_t>(3, 0));
   });
   world.Shutdown();
 }

@@ -145,6 +145,12 @@ absl::Status Executor::Collective(Operation& operation, std::vector<Result>& res
       return Broadcast(operation);
     case OperationKind::kBarrier:
       return communicator_->Barrier(Deadline());
+    case OperationKind::kJoin:
+    case OperationKind::kAllToAll:
+    case OperationKind::kReduceScatter:
+    case OperationKind::kSend:
+    case OperationKind::kReceive:
+      break;
   }
   return absl::InternalError("an operation of no kind");
 }
@@ -187,15 +193,12 @@ absl::Status Executor::AllGather(Operation& operation, Result& result) {
   std::vector<int64_t> bytes;
   for (const int64_t dim : dims) bytes.push_back(dim * row_bytes);
   const int64_t total = GatheredBytes(request.shape, request.dtype, dims).value_or(0);
-  result.first_dims = dims;
-  try {
-    result.gathered.resize(total);
-  } catch (const std::bad_alloc&) {
-    return NoMemory(total);
-  }
+  absl::optional<ByteBuffer> output = ByteBuffer::Make(total);
+  if (!output.has_value()) return NoMemory(total);
+  result.rows = dims;
+  result.output = *std::move(output);
   const auto* const input = static_cast<const std::byte*>(request.input);
-  return communicator_->AllGather(absl::MakeConstSpan(input, Bytes(request)), absl::MakeSpan(result.gathered), bytes,
-                                  Deadline());
+  return communicator_->AllGather(absl::MakeConstSpan(input, Bytes(request)), result.output.span(), bytes, Deadline());
 }
 
 absl::Status Executor::Broadcast(Operation& operation) {

@@ -13,8 +13,18 @@ absl::string_view Name(OperationKind kind) {
       return "ALLGATHER";
     case OperationKind::kBroadcast:
       return "BROADCAST";
+    case OperationKind::kJoin:
+      return "JOIN";
+    case OperationKind::kAllToAll:
+      return "ALLTOALL";
     case OperationKind::kBarrier:
       return "BARRIER";
+    case OperationKind::kReduceScatter:
+      return "REDUCESCATTER";
+    case OperationKind::kSend:
+      return "SEND";
+    case OperationKind::kReceive:
+      return "RECEIVE";
   }
   return "UNKNOWN";
 }

@@ -7,13 +7,30 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "collectives/core/byte_buffer.h"
 #include "collectives/core/group.h"
 #include "collectives/core/types.h"
 
 namespace farandole {
 
 // The values travel on the engine's wire; they never change.
-enum class OperationKind : uint8_t { kAllReduce = 0, kAllGather = 1, kBroadcast = 2, kBarrier = 6 };
+enum class OperationKind : uint8_t {
+  kAllReduce = 0,
+  kAllGather = 1,
+  kBroadcast = 2,
+  kJoin = 3,  // this rank has nothing more to give until all ranks have joined
+  kAllToAll = 5,
+  kBarrier = 6,
+  kReduceScatter = 7,
+  kSend = 8,  // with kReceive under the same name on another rank; the others are not asked
+  kReceive = 9,
+};
+
+// How an allreduce of float32 travels.
+enum class Compression : uint8_t {
+  kNone = 0,
+  kInt8 = 1,  // quantised to 8 bits, with error feedback under the request's name
+};
 
 absl::string_view Name(OperationKind kind);  // "ALLREDUCE": the original's words
 absl::optional<OperationKind> OperationKindFromNumber(int64_t number);
@@ -23,19 +40,27 @@ struct Request {
   OperationKind kind = OperationKind::kAllReduce;
   std::string name;  // the wire name, for example "allreduce.loss"; unique among this rank's unfinished requests
   DType dtype = DType::kFloat32;
-  std::vector<int64_t> shape;    // allgather: shape[0] may differ between ranks
-  ReduceOp op = ReduceOp::kSum;  // allreduce
-  Rank root = 0;                 // broadcast
-  double prescale = 1.0;         // allreduce: out = postscale * reduce(prescale * in)
+  std::vector<int64_t> shape;    // allgather, alltoall: shape[0] may differ between ranks
+  ReduceOp op = ReduceOp::kSum;  // allreduce, reducescatter
+  Rank root = 0;                 // broadcast: whose data. send: to whom. receive: from whom
+  double prescale = 1.0;         // allreduce, reducescatter: out = postscale * reduce(prescale * in)
   double postscale = 1.0;
+  std::vector<int64_t> splits;  // alltoall: how many rows go to each rank; empty: the same number to all
+  Compression compression = Compression::kNone;  // allreduce
+  int priority = 0;             // what is ready with a higher one goes first; the same on all ranks, or rank 0's counts
   const void* input = nullptr;  // borrowed until completion, never written unless it is `output`
-  void* output = nullptr;       // allreduce, broadcast: as large as `input`, may be it. allgather: unused, see Result
+  // allreduce, broadcast: as large as `input`, may be it. receive: what comes. Others: unused, see Result.
+  void* output = nullptr;
 };
 
-// What a request gives back. For allgather the bytes are here: their size is known only after negotiation.
+// What a request gives back, where the size of it is known only after negotiation.
 struct Result {
-  std::vector<std::byte> gathered;  // allgather: all contributions in rank order
-  std::vector<int64_t> first_dims;  // allgather: shape[0] of every rank
+  // allgather: all contributions in rank order. alltoall: the rows that came, in rank order. reducescatter: this rank's
+  // rows.
+  ByteBuffer output;
+  // By rank: allgather: shape[0] there. alltoall: how many rows came from there. reducescatter: how many rows it gets.
+  std::vector<int64_t> rows;
+  Rank last_joined = -1;  // join: who joined last, the same on all ranks
 };
 
 // Product of the dimensions (1 for a scalar); nullopt if one is negative or the bytes of it leave 62 bits.

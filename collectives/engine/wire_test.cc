@@ -26,7 +26,7 @@ RequestList DrawRequests(Prng& prng) {
     asked.name = std::string(prng.Below(20), 'x');
     asked.dtype = kDTypes[prng.Below(7)];
     for (uint64_t dims = prng.Below(4); dims > 0; --dims) asked.shape.push_back(static_cast<int64_t>(prng.Below(1000)));
-    asked.op = kReduceOps[prng.Below(5)];
+    asked.op = kReduceOps[prng.Below(std::size(kReduceOps))];
     asked.root = static_cast<Rank>(prng.Below(8));
     asked.prescale = prng.Unit();
     asked.group = prng.Below(3);

@@ -30,8 +30,12 @@ absl::optional<Format> FormatOf(DType dtype) {
     case DType::kFloat64:
       return Format{52, -1074, std::numeric_limits<double>::max()};
     case DType::kUint8:
+    case DType::kInt8:
+    case DType::kUint16:
+    case DType::kInt16:
     case DType::kInt32:
     case DType::kInt64:
+    case DType::kBool:
       return absl::nullopt;
   }
   return absl::nullopt;
@@ -89,12 +93,20 @@ uint16_t EncodeHalf(long double value, int exponent_bits, int mantissa_bits) {
 // Integers wrap: reduced without a sign in 64 bits, and cut to the type's width by Store.
 uint64_t ReadInteger(DType dtype, const std::byte* element) {
   if (dtype == DType::kUint8) return Read<uint8_t>(element);
+  if (dtype == DType::kBool) return Read<uint8_t>(element) != 0 ? 1 : 0;
+  if (dtype == DType::kInt8) return static_cast<uint64_t>(static_cast<int64_t>(Read<int8_t>(element)));
+  if (dtype == DType::kUint16) return Read<uint16_t>(element);
+  if (dtype == DType::kInt16) return static_cast<uint64_t>(static_cast<int64_t>(Read<int16_t>(element)));
   if (dtype == DType::kInt32) return static_cast<uint64_t>(static_cast<int64_t>(Read<int32_t>(element)));
   return static_cast<uint64_t>(Read<int64_t>(element));
 }
 
 void WriteInteger(DType dtype, uint64_t value, std::byte* element) {
   if (dtype == DType::kUint8) return Write(static_cast<uint8_t>(value), element);
+  if (dtype == DType::kBool) return Write(static_cast<uint8_t>(value != 0 ? 1 : 0), element);
+  if (dtype == DType::kInt8) return Write(static_cast<int8_t>(value), element);
+  if (dtype == DType::kUint16) return Write(static_cast<uint16_t>(value), element);
+  if (dtype == DType::kInt16) return Write(static_cast<int16_t>(value), element);
   if (dtype == DType::kInt32) return Write(static_cast<int32_t>(static_cast<uint32_t>(value)), element);
   Write(static_cast<int64_t>(value), element);
 }
@@ -105,6 +117,7 @@ uint64_t CombineIntegers(ReduceOp op, uint64_t a, uint64_t b) {
   switch (op) {
     case ReduceOp::kAverage:
     case ReduceOp::kSum:
+    case ReduceOp::kAdasum:  // of two scalars... not what AllReduce is for
       return a + b;
     case ReduceOp::kMin:
       return x < y ? a : b;
@@ -120,6 +133,7 @@ long double CombineReals(ReduceOp op, long double a, long double b) {
   switch (op) {
     case ReduceOp::kAverage:
     case ReduceOp::kSum:
+    case ReduceOp::kAdasum:  // of two scalars... not what AllReduce is for
       return a + b;
     case ReduceOp::kMin:
       return std::isnan(a) || a < b ? a : b;
@@ -174,6 +188,14 @@ long double Decode(DType dtype, const std::byte* element) {
   switch (dtype) {
     case DType::kUint8:
       return Read<uint8_t>(element);
+    case DType::kInt8:
+      return Read<int8_t>(element);
+    case DType::kUint16:
+      return Read<uint16_t>(element);
+    case DType::kInt16:
+      return Read<int16_t>(element);
+    case DType::kBool:
+      return Read<uint8_t>(element) != 0 ? 1 : 0;
     case DType::kInt32:
       return Read<int32_t>(element);
     case DType::kInt64:
@@ -193,7 +215,14 @@ long double Decode(DType dtype, const std::byte* element) {
 void Encode(DType dtype, long double value, std::byte* element) {
   switch (dtype) {
     case DType::kUint8:
+    case DType::kBool:
       return Write(static_cast<uint8_t>(value), element);
+    case DType::kInt8:
+      return Write(static_cast<int8_t>(value), element);
+    case DType::kUint16:
+      return Write(static_cast<uint16_t>(value), element);
+    case DType::kInt16:
+      return Write(static_cast<int16_t>(value), element);
     case DType::kInt32:
       return Write(static_cast<int32_t>(value), element);
     case DType::kInt64:

@@ -72,6 +72,7 @@ TEST_P(CommunicatorTest, AllReduceAgreesWithTheReferenceForEveryTypeOperationAnd
     const auto communicator = Make(rank);
     for (DType dtype : kDTypes) {
       for (ReduceOp op : kReduceOps) {
+      if (op == ReduceOp::kAdasum || !Combines(dtype, op)) continue;
         for (int64_t count : counts) {
           const Bytes input = InputOf(dtype, count, rank);
           Bytes kept = input;
@@ -88,6 +89,7 @@ TEST_P(CommunicatorTest, AllReduceAgreesWithTheReferenceForEveryTypeOperationAnd
   });
   for (DType dtype : kDTypes) {
     for (ReduceOp op : kReduceOps) {
+      if (op == ReduceOp::kAdasum || !Combines(dtype, op)) continue;
       for (int64_t count : counts) {
         const std::string name = absl::StrCat(Name(dtype), " ", Name(op), " x ", count);
         EXPECT_EQ(reference::AllReduceMismatch(InputsOf(size_, dtype, count), dtype, op, outputs[0][name]),

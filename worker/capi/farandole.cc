@@ -177,9 +177,9 @@ fdl_code fdl_wait(fdl_handle handle, double timeout_seconds) {
 fdl_code fdl_gathered(fdl_handle handle, const void** data, int64_t* bytes, const int64_t** first_dims) {
   return Call([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const Result* result, Worker().handles().ResultOf(handle));
-    if (data != nullptr) *data = result->gathered.data();
-    if (bytes != nullptr) *bytes = static_cast<int64_t>(result->gathered.size());
-    if (first_dims != nullptr) *first_dims = result->first_dims.data();
+    if (data != nullptr) *data = result->output.data();
+    if (bytes != nullptr) *bytes = result->output.size();
+    if (first_dims != nullptr) *first_dims = result->rows.data();
     return absl::OkStatus();
   });
 }

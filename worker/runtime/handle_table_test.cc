@@ -26,12 +26,12 @@ TEST(HandleTable, FinishedOperationTellsItsStatusAndResult) {
   EXPECT_THAT(table.Poll(handle), IsOkAndHolds(false));
   EXPECT_THAT(table.ResultOf(handle), StatusIs(absl::StatusCode::kFailedPrecondition));
   Result result;
-  result.first_dims = {2, 3};
+  result.rows = {2, 3};
   table.Finish(handle, absl::OkStatus(), std::move(result));
   EXPECT_THAT(table.Poll(handle), IsOkAndHolds(true));
   EXPECT_OK(table.Wait(handle, Now()));
   ASSERT_OK_AND_ASSIGN(const Result* given, table.ResultOf(handle));
-  EXPECT_THAT(given->first_dims, ElementsAre(2, 3));
+  EXPECT_THAT(given->rows, ElementsAre(2, 3));
 }
 
 TEST(HandleTable, FailedOperationTellsWhyEachTimeItIsAsked) {

@@ -62,9 +62,10 @@ class Outcome {
     MutexLock lock(&mutex_);
     return ended_;
   }
+  // Once.
   Result result() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    return result_;
+    return std::move(result_);
   }
 
  private:

@@ -71,6 +71,32 @@ class ObservedCommunicator : public Communicator {
     gate_->Pass();
     return inner_->AllGather(input, output, bytes, deadline);
   }
+  absl::Status Adasum(void* data, absl::Span<const int64_t> pieces, DType dtype, Instant deadline) override {
+    gate_->Pass();
+    return inner_->Adasum(data, pieces, dtype, deadline);
+  }
+  absl::Status ReduceScatter(const void* input, void* output, absl::Span<const int64_t> counts, DType dtype,
+                             ReduceOp op, Instant deadline) override {
+    gate_->Pass();
+    return inner_->ReduceScatter(input, output, counts, dtype, op, deadline);
+  }
+  absl::Status AllToAll(absl::Span<const std::byte> input, absl::Span<const int64_t> to, absl::Span<std::byte> output,
+                        absl::Span<const int64_t> from, Instant deadline) override {
+    gate_->Pass();
+    return inner_->AllToAll(input, to, output, from, deadline);
+  }
+  absl::Status Send(absl::Span<const std::byte> data, Rank to, Instant deadline) override {
+    return inner_->Send(data, to, deadline);
+  }
+  absl::Status Receive(absl::Span<std::byte> data, Rank from, Instant deadline) override {
+    return inner_->Receive(data, from, deadline);
+  }
+  MemoryKind memory() const override { return inner_->memory(); }
+  bool retains_results() const override { return inner_->retains_results(); }
+  ShortAllReduce* short_allreduce() override { return nullptr; }  // would pass the gate unseen
+  void SetStream(void* stream) override { inner_->SetStream(stream); }
+  absl::Status Await(Instant deadline) override { return inner_->Await(deadline); }
+  void Tune(const CollectiveTuning& tuning) override { inner_->Tune(tuning); }
   absl::Status Broadcast(absl::Span<std::byte> data, Rank root, Instant deadline) override {
     gate_->Pass();
     return inner_->Broadcast(data, root, deadline);
