@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "launcher/bench/bench.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_names.h"
 #include "launcher/cli/help.h"
@@ -72,6 +73,7 @@ struct Act {
   int operator()(const CheckBuildRequest& request) const {
     return Show(CheckBuildText(VersionOf("horovodrun"), AskPython(kPythonPatience), request.verbose));
   }
+  int operator()(const BenchCommand& bench) const { return RunBench(bench.arguments); }
   int operator()(const UsageError& error) const {
     std::fputs(error.message.c_str(), stderr);
     return UsageError::kExitCode;

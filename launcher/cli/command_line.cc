@@ -48,13 +48,14 @@ CommandLine ParseRunOrError(absl::Span<const std::string> arguments, const Comma
 }
 
 CommandLine ParseFarandole(absl::Span<const std::string> arguments, const CommandLineInputs& inputs) {
-  constexpr absl::string_view kWords[] = {"run", "--help", "--version"};
+  constexpr absl::string_view kWords[] = {"run", "bench", "--help", "--version"};
   const auto error = [](const std::string& what) {
     return MakeError("farandole", absl::InvalidArgumentError(what), FarandoleUsageLine());
   };
   if (arguments.empty()) return error("what should be done? \"farandole run\" starts a job, --help says more");
   const std::string& word = arguments[0];
   if (word == "run") return ParseRunOrError(arguments.subspan(1), inputs, kFarandoleRun);
+  if (word == "bench") return BenchCommand{{arguments.begin() + 1, arguments.end()}};
   if (word == "-v" || word == "--version") return PrintText{VersionOf("farandole") + "\n"};
   if (word == "-h" || word == "--help") return PrintText{FarandoleHelp()};
   const std::string nearest = NearestWord(word, kWords);

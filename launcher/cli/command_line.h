@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "launcher/cli/launch_request.h"
 #include "launcher/cli/request.h"
@@ -18,16 +19,21 @@ struct CheckBuildRequest {
   bool verbose = false;
 };
 
+// `farandole bench`: measure; what, is for launcher/bench to read.
+struct BenchCommand {
+  std::vector<std::string> arguments;  // after "bench"
+};
+
 // Nothing can be started. `message` is for stderr, whole, with the usage line after it.
 struct UsageError {
   static constexpr int kExitCode = 2;
   std::string message;
 };
 
-using CommandLine = std::variant<LaunchRequest, PrintText, CheckBuildRequest, UsageError>;
+using CommandLine = std::variant<LaunchRequest, PrintText, CheckBuildRequest, BenchCommand, UsageError>;
 
 // Reads the command line of either command: `horovodrun OPTIONS PROGRAM...`, which is what a file of that name is, or
-// `farandole run OPTIONS PROGRAM...`, `farandole --version`, `farandole --help`.
+// `farandole run OPTIONS PROGRAM...`, `farandole bench ...`, `farandole --version`, `farandole --help`.
 CommandLine ParseCommandLine(const CommandLineInputs& inputs);
 
 }  // namespace farandole

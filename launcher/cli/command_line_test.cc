@@ -151,7 +151,7 @@ TEST(CommandLine, AProgramThatLooksLikeAHostRunsAfterTheSeparator) {
 TEST(CommandLine, TheProgramIsTheOriginalOnlyUnderItsName) {
   EXPECT_THAT(Error(ParseText("farandole -np 2 t")), HasSubstr("farandole: there is no command \"-np\""));
   EXPECT_THAT(Error(ParseText("farandole rum -np 2 t")), HasSubstr("there is no command \"rum\"; did you mean run?"));
-  EXPECT_THAT(Error(ParseText("farandole")), EndsWith("usage: farandole run|--help|--version\n"));
+  EXPECT_THAT(Error(ParseText("farandole")), EndsWith("usage: farandole run|bench|--help|--version\n"));
   EXPECT_THAT(Error(Parse({})), HasSubstr("what should be done?"));
 }
 

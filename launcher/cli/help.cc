@@ -72,7 +72,7 @@ std::string RunHelp(const std::string& command) {
   return absl::StrReplaceAll(app.help(), {{"\n\n\n", "\n\n"}});  // one blank line between groups
 }
 
-std::string FarandoleUsageLine() { return "usage: farandole run|--help|--version\n"; }
+std::string FarandoleUsageLine() { return "usage: farandole run|bench|--help|--version\n"; }
 
 std::string FarandoleHelp() {
   return absl::StrCat(FarandoleUsageLine(),
@@ -80,6 +80,7 @@ std::string FarandoleHelp() {
                       "Starts a training program on many processes and watches over them.\n"
                       "\n"
                       "  run           start a job; \"farandole run --help\" has its options\n"
+                      "  bench         measure the collectives on this machine; \"farandole bench --help\"\n"
                       "  -v,--version  show the version, and end\n"
                       "  -h,--help     show this, and end\n"
                       "\n"

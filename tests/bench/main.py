@@ -6,13 +6,14 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import allreduce  # noqa: E402 (these stand beside this file)
+import collectives  # noqa: E402 (these stand beside this file)
+import engine  # noqa: E402
 import init  # noqa: E402
 import launch  # noqa: E402
 import launch_ssh  # noqa: E402
 import measure  # noqa: E402
 
-BENCHMARKS = {"launch": launch, "launch_ssh": launch_ssh, "allreduce": allreduce, "init": init}
+BENCHMARKS = {"launch": launch, "launch_ssh": launch_ssh, "collectives": collectives, "engine": engine, "init": init}
 
 
 def positive(text):
@@ -31,21 +32,25 @@ def main():
     parser.add_argument("benchmark",
                         nargs="*",
                         metavar="BENCHMARK",
-                        help="launch, launch_ssh, allreduce, init; default: all of them")
+                        help="launch, launch_ssh, collectives, engine, init; default: all of them")
     parser.add_argument("--repetitions",
                         type=positive,
                         default=7,
                         metavar="N",
                         help="runs of each program, in turn (default 7)")
     parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--plot", metavar="FILE", help="draw the collectives into FILE (.svg or .png)")
     parser.add_argument("--programs", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--folder", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     unknown = [name for name in options.benchmark if name not in BENCHMARKS]
     if unknown:
         parser.error("there is no benchmark %s; there are %s" % (unknown[0], ", ".join(BENCHMARKS)))
+    names = options.benchmark or BENCHMARKS
+    if options.plot and not any(hasattr(BENCHMARKS[name], "plot") for name in names):
+        parser.error("--plot draws the collectives, which are not measured here")
     results = {}
-    for name in options.benchmark or BENCHMARKS:
+    for name in names:
         before = measure.machine()
         if before["load"][0] > before["cores"] / 2:
             measure.say("the machine is busy (load %.2f on %d cores): compare ratios, not times" %
@@ -55,6 +60,8 @@ def main():
         result.update(benchmark=name, repetitions=options.repetitions, machine={"before": before, "after": after})
         results[name] = result
         path = measure.save(options.folder, name, result)
+        if options.plot and hasattr(BENCHMARKS[name], "plot"):
+            BENCHMARKS[name].plot(result, options.plot)
         if options.format == "table":
             print(BENCHMARKS[name].text(result))
             print("Medians of %d runs in turn. %s." % (options.repetitions, measure.machine_text(before, after)))
