@@ -13,11 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "launcher/bench/bench.h"
 #include "launcher/cli/command_line.h"
 #include "launcher/cli/env_names.h"
 #include "launcher/cli/help.h"
 #include "launcher/cli/launch_request.h"
+#include "launcher/cli/request.h"
 #include "launcher/exec/check_build.h"
 #include "launcher/exec/file_limit.h"
 #include "launcher/exec/local_starter.h"
@@ -68,12 +70,15 @@ int Start(const LaunchRequest& request) {
 }
 
 struct Act {
+  const CommandLineInputs& inputs;
   int operator()(const LaunchRequest& request) const { return Start(request); }
   int operator()(const PrintText& print) const { return Show(print.text); }
   int operator()(const CheckBuildRequest& request) const {
     return Show(CheckBuildText(VersionOf("horovodrun"), AskPython(kPythonPatience), request.verbose));
   }
-  int operator()(const BenchCommand& bench) const { return RunBench(bench.arguments); }
+  int operator()(const BenchCommand& bench) const {
+    return RunBench(absl::MakeConstSpan(inputs.arguments).subspan(bench.words));
+  }
   int operator()(const UsageError& error) const {
     std::fputs(error.message.c_str(), stderr);
     return UsageError::kExitCode;
@@ -88,5 +93,5 @@ int main(int argc, char** argv) {
   inputs.arguments.assign(argv, argv + argc);
   inputs.environment = farandole::Environment;
   inputs.read_file = farandole::ReadFile;
-  return std::visit(farandole::Act(), farandole::ParseCommandLine(inputs));
+  return std::visit(farandole::Act{inputs}, farandole::ParseCommandLine(inputs));
 }

@@ -55,7 +55,7 @@ CommandLine ParseFarandole(absl::Span<const std::string> arguments, const Comman
   if (arguments.empty()) return error("what should be done? \"farandole run\" starts a job, --help says more");
   const std::string& word = arguments[0];
   if (word == "run") return ParseRunOrError(arguments.subspan(1), inputs, kFarandoleRun);
-  if (word == "bench") return BenchCommand{{arguments.begin() + 1, arguments.end()}};
+  if (word == "bench") return BenchCommand();
   if (word == "-v" || word == "--version") return PrintText{VersionOf("farandole") + "\n"};
   if (word == "-h" || word == "--help") return PrintText{FarandoleHelp()};
   const std::string nearest = NearestWord(word, kWords);

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "launcher/cli/launch_request.h"
 #include "launcher/cli/request.h"
@@ -21,7 +20,7 @@ struct CheckBuildRequest {
 
 // `farandole bench`: measure; what, is for launcher/bench to read.
 struct BenchCommand {
-  std::vector<std::string> arguments;  // after "bench"
+  int words = 2;  // of the command line; the arguments come after them
 };
 
 // Nothing can be started. `message` is for stderr, whole, with the usage line after it.
