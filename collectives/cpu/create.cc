@@ -3,7 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/cpu/ring_communicator.h"
+#include "collectives/cpu/flat/flat_communicator.h"
+#include "collectives/cpu/transport_communicator.h"
 #include "collectives/transport/shm/shm_transport.h"
 #include "collectives/transport/solo_control_channel.h"
 #include "collectives/transport/solo_transport.h"
@@ -28,23 +29,20 @@ absl::Status CheckListener(const TcpListener* listener) {
   return absl::InvalidArgumentError("TCP between workers needs a listener that has been given the job's key");
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> CreateTransport(const GroupSpec& spec, TransportChoice choice,
-                                                           TcpListener* listener, SlabSource* slabs, Instant deadline) {
-  if (spec.size() == 1) return std::make_unique<SoloTransport>(spec);
+// Shared memory or TCP: what kAuto means here.
+TransportChoice Decide(const GroupSpec& spec, TransportChoice choice, const SlabSource* slabs) {
+  if (choice != TransportChoice::kAuto) return choice;
+  return FirstElsewhere(spec) < 0 && slabs != nullptr ? TransportChoice::kShm : TransportChoice::kTcp;
+}
+
+absl::Status CheckShm(const GroupSpec& spec, const SlabSource* slabs) {
   const Rank elsewhere = FirstElsewhere(spec);
-  if (choice == TransportChoice::kAuto) {
-    choice = elsewhere < 0 && slabs != nullptr ? TransportChoice::kShm : TransportChoice::kTcp;
-  }
-  if (choice == TransportChoice::kTcp) {
-    RETURN_IF_ERROR(CheckListener(listener));
-    return CreateTcpTransport(spec, *listener);
-  }
   if (elsewhere >= 0) {
     return absl::InvalidArgumentError(absl::StrCat("shared memory was asked for, but ", Describe(spec, elsewhere),
                                                    " is not on the host of ", Describe(spec, spec.rank)));
   }
   if (slabs == nullptr) return absl::InvalidArgumentError("shared memory was asked for, but there is no source of it");
-  return CreateShmTransport(spec, *slabs, deadline);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -52,8 +50,18 @@ absl::StatusOr<std::unique_ptr<Transport>> CreateTransport(const GroupSpec& spec
 absl::StatusOr<std::unique_ptr<Communicator>> CreateCommunicator(const GroupSpec& spec, TransportChoice choice,
                                                                  TcpListener* listener, SlabSource* slabs,
                                                                  Instant deadline) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, CreateTransport(spec, choice, listener, slabs, deadline));
-  return std::make_unique<RingCommunicator>(std::move(transport));
+  std::unique_ptr<Transport> transport;
+  if (spec.size() == 1) {
+    transport = std::make_unique<SoloTransport>(spec);
+  } else if (Decide(spec, choice, slabs) == TransportChoice::kTcp) {
+    RETURN_IF_ERROR(CheckListener(listener));
+    transport = CreateTcpTransport(spec, *listener);
+  } else {
+    RETURN_IF_ERROR(CheckShm(spec, slabs));
+    if (spec.size() <= kFlatSizeMax) return CreateFlatCommunicator(spec, *slabs, deadline);
+    ASSIGN_OR_RETURN(transport, CreateShmTransport(spec, *slabs, deadline));
+  }
+  return std::make_unique<TransportCommunicator>(std::move(transport));
 }
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> CreateControlChannel(const GroupSpec& spec, TcpListener* listener) {

@@ -152,10 +152,11 @@ TEST(DivideBy, DividesAsTheHeaderSays) {
 
 TEST(Scale, AgreesWithPlainArithmeticAndStaysInTheTypesRange) {
   for (DType dtype : kDTypes) {
+    if (dtype == DType::kBool) continue;  // there is nothing to scale
     const Bytes from = reference::EncodeAll(dtype, {0, 1, 2, 3, 100, 7});
     Odd input(from), to(Bytes(from.size()));
     Scale(dtype, input.data(), to.data(), 6, 0.5);
-    const bool whole = dtype == DType::kUint8 || dtype == DType::kInt32 || dtype == DType::kInt64;
+    const bool whole = !IsFloat(dtype);
     const std::vector<long double> want = {0, whole ? 0 : 0.5L, 1, whole ? 1 : 1.5L, 50, whole ? 3 : 3.5L};
     EXPECT_EQ(Decoded(dtype, to.bytes()), want) << dtype;
     Scale(dtype, input.data(), input.data(), 6, 0.5);

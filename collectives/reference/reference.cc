@@ -274,6 +274,77 @@ Bytes AllGather(const std::vector<Bytes>& inputs) {
 
 Bytes Broadcast(const std::vector<Bytes>& inputs, Rank root) { return inputs[root]; }
 
+Bytes ReduceScatter(const std::vector<Bytes>& inputs, const std::vector<int64_t>& counts, DType dtype, ReduceOp op,
+                    Rank rank) {
+  int64_t begin = 0;
+  for (Rank r = 0; r < rank; ++r) begin += counts[r] * SizeOf(dtype);
+  const Bytes whole = AllReduce(inputs, dtype, op);
+  return Bytes(whole.begin() + begin, whole.begin() + begin + counts[rank] * SizeOf(dtype));
+}
+
+Bytes AllToAll(const std::vector<Bytes>& inputs, const std::vector<std::vector<int64_t>>& bytes, Rank rank) {
+  Bytes output;
+  for (size_t from = 0; from < inputs.size(); ++from) {
+    int64_t begin = 0;
+    for (Rank to = 0; to < rank; ++to) begin += bytes[from][to];
+    const auto first = inputs[from].begin() + begin;
+    output.insert(output.end(), first, first + bytes[from][rank]);
+  }
+  return output;
+}
+
+namespace {
+
+using Values = std::vector<long double>;
+
+long double Dot(const Values& a, const Values& b) {
+  long double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+Values Pair(const Values& a, const Values& b) {
+  const auto factor = [ab = Dot(a, b)](long double own) {
+    return own < std::sqrt(static_cast<long double>(std::numeric_limits<double>::min())) ? 1 : 1 - ab / (2 * own);
+  };
+  const long double of_a = factor(Dot(a, a)), of_b = factor(Dot(b, b));
+  Values sum;
+  for (size_t i = 0; i < a.size(); ++i) sum.push_back(of_a * a[i] + of_b * b[i]);
+  return sum;
+}
+
+}  // namespace
+
+std::vector<long double> Adasum(const std::vector<Bytes>& inputs, DType dtype) {
+  std::vector<Values> values;
+  for (const Bytes& input : inputs) values.push_back(DecodeAll(dtype, input));
+  size_t power = 1;
+  while (power * 2 <= values.size()) power *= 2;
+  for (size_t rank = power; rank < values.size(); ++rank) values[rank - power] = Pair(values[rank - power], values[rank]);
+  for (size_t distance = 1; distance < power; distance *= 2) {
+    for (size_t rank = 0; rank < power; rank += 2 * distance) values[rank] = Pair(values[rank], values[rank + distance]);
+  }
+  return values[0];
+}
+
+absl::optional<std::string> AdasumMismatch(const std::vector<Bytes>& inputs, DType dtype, const Bytes& output) {
+  const Values want = Adasum(inputs, dtype), got = DecodeAll(dtype, output);
+  if (got.size() != want.size()) return absl::StrCat(got.size(), " elements, not ", want.size());
+  long double largest = 0;
+  for (const Bytes& input : inputs) {
+    for (const long double value : DecodeAll(dtype, input)) largest = std::max(largest, std::fabs(value));
+  }
+  // A factor may be as large as the quotient of two norms, each at most a few of the largest value here; levels add up.
+  const long double step = std::ldexp(largest, -FormatOf(dtype)->mantissa_bits);
+  const long double tolerance = 16 * step * static_cast<long double>(inputs.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (std::fabs(got[i] - want[i]) <= tolerance) continue;
+    return absl::StrCat("element ", i, " is ", static_cast<double>(got[i]), ", not ", static_cast<double>(want[i]),
+                        " within ", static_cast<double>(tolerance));
+  }
+  return absl::nullopt;
+}
+
 absl::optional<std::string> AllReduceMismatch(const std::vector<Bytes>& inputs, DType dtype, ReduceOp op,
                                               const Bytes& output) {
   if (output.size() != inputs[0].size()) return absl::StrCat(output.size(), " bytes, not ", inputs[0].size());

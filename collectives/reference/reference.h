@@ -30,6 +30,17 @@ Bytes EncodeAll(DType dtype, const std::vector<long double>& values);
 Bytes AllReduce(const std::vector<Bytes>& inputs, DType dtype, ReduceOp op);
 Bytes AllGather(const std::vector<Bytes>& inputs);
 Bytes Broadcast(const std::vector<Bytes>& inputs, Rank root);
+// Rank `rank`'s share; counts[r] elements for rank r.
+Bytes ReduceScatter(const std::vector<Bytes>& inputs, const std::vector<int64_t>& counts, DType dtype, ReduceOp op,
+                    Rank rank);
+// What rank `rank` gets; bytes[from][to].
+Bytes AllToAll(const std::vector<Bytes>& inputs, const std::vector<std::vector<int64_t>>& bytes, Rank rank);
+
+// The values that Adasum gives for one piece, before they are rounded to the type: the tree of pairs in the widest
+// type.
+std::vector<long double> Adasum(const std::vector<Bytes>& inputs, DType dtype);
+// Whether `output` is that but for rounding: each level rounds once, by 2^-`mantissa bits` of the largest value.
+absl::optional<std::string> AdasumMismatch(const std::vector<Bytes>& inputs, DType dtype, const Bytes& output);
 
 // Whether `output` is what AllReduce may give for `inputs`: the same bits for integers, Min and Max; else as near to
 // the exact result as rounding once per step allows in whatever order the steps are taken. nullopt if so, else the

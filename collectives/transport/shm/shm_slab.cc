@@ -1,104 +1,24 @@
 #include "collectives/transport/shm/shm_slab.h"
 
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <utility>
 
-#include <cerrno>
-#include <climits>
-#include <ctime>
-
-#include "absl/strings/str_cat.h"
-#include "tools/base/errno_status.h"
 #include "tools/base/status_macros.h"
 
 namespace farandole {
-namespace {
-
-constexpr uint64_t kMagic = 0x31424c534c444e46;  // "FNDLSLB1"
-
-// The memory comes zeroed: the first member writes a word, the others find what they would have written.
-bool Agree(std::atomic<uint64_t>& word, uint64_t value) {
-  uint64_t found = 0;
-  return word.compare_exchange_strong(found, value) || found == value;
-}
-
-// Not the private kind: the sleepers are in other processes.
-long Futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* until) {
-  return ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, until, nullptr,
-                   FUTEX_BITSET_MATCH_ANY);
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ShmSlab>> ShmSlab::Open(const GroupSpec& spec, SlabSource& source, Instant deadline) {
-  const std::string name = absl::StrCat("generation ", spec.generation.value(), " group ", spec.group);
-  const int64_t bytes = SlabLayout(spec.size()).bytes();
-  ASSIGN_OR_RETURN(const UniqueFd fd, source.Open(name, bytes, deadline), std::move(_) << "shared memory for " << name);
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, absl::StrCat("size of the shared memory for ", name));
-  if (info.st_size < bytes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the shared memory for ", name, " has ", info.st_size, " bytes, not ", bytes));
-  }
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    return ErrnoStatus(errno, absl::StrCat("map ", bytes, " bytes of shared memory for ", name));
-  }
-  std::unique_ptr<ShmSlab> slab(new ShmSlab(static_cast<std::byte*>(memory), spec));
-  RETURN_IF_ERROR(slab->Claim(spec)) << "shared memory for " << name;
-  return slab;
-}
-
-ShmSlab::ShmSlab(std::byte* memory, const GroupSpec& spec)
-    : memory_(memory), layout_(spec.size()), rank_(spec.rank), size_(spec.size()), owner_pid_(::getpid()) {}
-
-ShmSlab::~ShmSlab() {
-  if (claimed_ && ::getpid() == owner_pid_) {
-    PlaceOf(rank_).left.store(1);
-    for (Rank rank = 0; rank < size_; ++rank) Notify(rank);
-  }
-  ::munmap(memory_, layout_.bytes());
-}
-
-absl::Status ShmSlab::Claim(const GroupSpec& spec) {
-  Header& header = *reinterpret_cast<Header*>(memory_);
-  const bool same = Agree(header.magic, kMagic) && Agree(header.version, SlabLayout::kVersion) &&
-                    Agree(header.generation, spec.generation.value()) &&
-                    Agree(header.group, uint64_t{spec.group} + 1) && Agree(header.size, spec.size());
-  if (!same) {
-    return absl::FailedPreconditionError(
-        "it belongs to another group or was made by another version; are all workers of this host the same build?");
-  }
-  if (!Agree(PlaceOf(rank_).incarnation, spec.members[rank_].incarnation.value())) {
-    return absl::FailedPreconditionError(absl::StrCat("another process is already ", Describe(spec, rank_)));
-  }
-  claimed_ = true;
-  return absl::OkStatus();
+  const SlabLayout layout(spec.size());
+  ASSIGN_OR_RETURN(std::unique_ptr<CommonMemory> memory,
+                   CommonMemory::Open(spec, source, {"rings", SlabLayout::kVersion}, layout.bytes(), deadline));
+  return std::unique_ptr<ShmSlab>(new ShmSlab(std::move(memory), layout, spec.rank));
 }
 
 SpscRingWriter ShmSlab::WriterTo(Rank to) const {
-  return SpscRingWriter(ControlOf(rank_, to), memory_ + layout_.RingAt(rank_, to), layout_.RingBytes(rank_, to));
+  return SpscRingWriter(ControlOf(rank_, to), At(layout_.RingAt(rank_, to)), layout_.RingBytes(rank_, to));
 }
 
 SpscRingReader ShmSlab::ReaderFrom(Rank from) const {
-  return SpscRingReader(ControlOf(from, rank_), memory_ + layout_.RingAt(from, rank_), layout_.RingBytes(from, rank_));
-}
-
-void ShmSlab::Ring(Rank rank) const {
-  Place& place = PlaceOf(rank);
-  place.bell.fetch_add(1);
-  Futex(place.bell, FUTEX_WAKE, INT_MAX, nullptr);
-}
-
-void ShmSlab::AwaitBell(Place& place, uint32_t heard, Instant deadline) {
-  // The clock of FUTEX_WAIT_BITSET is the one of Instant; its time is absolute. Any return is fine: the caller looks
-  // again.
-  const timespec until{static_cast<time_t>(deadline.nanos() / 1'000'000'000),
-                       static_cast<long>(deadline.nanos() % 1'000'000'000)};
-  Futex(place.bell, FUTEX_WAIT_BITSET, heard, deadline.is_infinite() ? nullptr : &until);
+  return SpscRingReader(ControlOf(from, rank_), At(layout_.RingAt(from, rank_)), layout_.RingBytes(from, rank_));
 }
 
 }  // namespace farandole

@@ -1,7 +1,5 @@
 #include "collectives/transport/shm/shm_transport.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "collectives/core/finish_state.h"
 #include "collectives/transport/checks.h"
 #include "collectives/transport/shm/shm_slab.h"
+#include "collectives/transport/shm/spin.h"
 #include "tools/base/clock.h"
 #include "tools/base/status_macros.h"
 
@@ -19,12 +18,6 @@ namespace {
 
 // Moved in one direction before the other one gets its turn: the peer works on it meanwhile.
 constexpr uint64_t kSliceBytes = 64 << 10;
-
-// How long a rank spins: about what a sleep and a wake-up cost, so that waiting costs at most twice the best choice.
-constexpr absl::Duration kSpin = absl::Microseconds(20);
-constexpr int kSpinsPerLookAtTheClock = 32;
-// With more ranks than processors spinning takes the time from whom one waits for; giving the processor away does not.
-constexpr int kYields = 4;
 
 struct FrameHeader {
   uint64_t operation;
@@ -101,23 +94,12 @@ class Receiving {
   bool header_received_ = false;
 };
 
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-int Processors() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 class ShmTransport : public Transport {
  public:
   ShmTransport(GroupSpec spec, std::unique_ptr<ShmSlab> slab)
       : spec_(std::move(spec)),
         slab_(std::move(slab)),
-        crowded_(spec_.size() > Processors()),
+        spin_(spec_.size()),
         writers_(spec_.size()),
         readers_(spec_.size()) {}
 
@@ -139,7 +121,7 @@ class ShmTransport : public Transport {
 
   void Abort(absl::string_view reason) override {
     finish_.Abort(reason);
-    slab_->Ring(spec_.rank);
+    slab_->members().Ring(spec_.rank);
   }
 
  private:
@@ -168,13 +150,13 @@ class ShmTransport : public Transport {
     if (finish_.finished()) return finish_.reason();
     bool moved = false;
     if (!exchange.sent() && exchange.sending->Advance()) {
-      slab_->Notify(exchange.to);
+      slab_->members().Notify(exchange.to);
       moved = true;
     }
     if (!exchange.received()) {
       ASSIGN_OR_RETURN(const bool received, exchange.receiving->Advance());
       if (received) {
-        slab_->Notify(exchange.from);
+        slab_->members().Notify(exchange.from);
         moved = true;
       }
     }
@@ -183,10 +165,15 @@ class ShmTransport : public Transport {
 
   // Returns once something moved, or is worth another look.
   absl::Status Wait(Exchange& exchange, Instant deadline) {
-    ASSIGN_OR_RETURN(bool moved, Spin(exchange));
-    if (moved) return absl::OkStatus();
+    bool moved = false;
     absl::Status status;
-    slab_->Sleep(deadline, [&] {
+    const bool soon = spin_.Until([&] {
+      const absl::StatusOr<bool> advanced = Advance(exchange);
+      status = advanced.status();
+      return !advanced.ok() || *advanced;
+    });
+    if (soon) return status;
+    slab_->members().Sleep(deadline, [&] {
       const absl::StatusOr<bool> looked = LookOnceMore(exchange);
       status = looked.status();
       moved = looked.ok() && *looked;
@@ -199,30 +186,10 @@ class ShmTransport : public Transport {
     return DeadlinePassed(spec_, exchange.to, exchange.sent(), exchange.from, exchange.received());
   }
 
-  absl::StatusOr<bool> Spin(Exchange& exchange) {
-    if (crowded_) {
-      for (int i = 0; i < kYields; ++i) {
-        ::sched_yield();
-        ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
-        if (moved) return true;
-      }
-      return false;
-    }
-    const Instant end = Now() + kSpin;
-    do {
-      for (int i = 0; i < kSpinsPerLookAtTheClock; ++i) {
-        ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
-        if (moved) return true;
-        Pause();
-      }
-    } while (Now() < end);
-    return false;
-  }
-
   // What a peer wrote before it left is still received: so first whether it has left, then whether something is there.
   absl::StatusOr<bool> LookOnceMore(Exchange& exchange) {
-    const bool to_left = !exchange.sent() && slab_->HasLeft(exchange.to);
-    const bool from_left = !exchange.received() && slab_->HasLeft(exchange.from);
+    const bool to_left = !exchange.sent() && slab_->members().HasLeft(exchange.to);
+    const bool from_left = !exchange.received() && slab_->members().HasLeft(exchange.from);
     ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
     if (moved) return true;
     if (to_left || from_left) return PeerLost(spec_, to_left ? exchange.to : exchange.from, "it has left the group");
@@ -240,7 +207,7 @@ class ShmTransport : public Transport {
 
   const GroupSpec spec_;
   const std::unique_ptr<ShmSlab> slab_;
-  const bool crowded_;
+  const Spin spin_;
   std::vector<absl::optional<SpscRingWriter>> writers_;
   std::vector<absl::optional<SpscRingReader>> readers_;
   FinishState finish_;

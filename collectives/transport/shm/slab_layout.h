@@ -1,8 +1,8 @@
 #pragma once
 
-// Where things lie in the common memory of a group on one host. Pure arithmetic, the same on every member.
+// Where the byte rings of a group on one host lie in its common memory. Pure arithmetic, the same on every member.
 //
-//   header | a place per rank | a control block per ordered pair of ranks | the bytes of each pair's ring
+//   a control block per ordered pair of ranks | the bytes of each pair's ring
 //
 // All pairs have a ring, so a link needs no set-up. Rings between neighbours, where long messages go, are large, the
 // others small. Memory that is never touched costs nothing: a memfd is sparse.
@@ -15,10 +15,7 @@ namespace farandole {
 
 class SlabLayout {
  public:
-  // Changes with everything that is laid out here; part of the header, so that two builds that differ refuse each
-  // other.
-  static constexpr uint64_t kVersion = 1;
-  static constexpr int64_t kPlaceBytes = 128;  // two cache lines: neighbouring lines are fetched together
+  static constexpr uint64_t kVersion = 2;  // changes with everything that is laid out here
   static constexpr int64_t kControlBytes = 256;
   static constexpr int64_t kPageBytes = 4096;
   static constexpr int64_t kNeighbourRingBytes = 512 << 10;  // powers of two
@@ -26,10 +23,7 @@ class SlabLayout {
 
   explicit constexpr SlabLayout(int size) : size_(size) {}
 
-  constexpr int64_t PlaceAt(Rank rank) const { return kPageBytes + rank * kPlaceBytes; }
-  constexpr int64_t ControlAt(Rank from, Rank to) const {
-    return PlaceAt(size_) + (int64_t{from} * size_ + to) * kControlBytes;
-  }
+  constexpr int64_t ControlAt(Rank from, Rank to) const { return (int64_t{from} * size_ + to) * kControlBytes; }
   constexpr int64_t RingBytes(Rank from, Rank to) const {
     return to == (from + 1) % size_ ? kNeighbourRingBytes : kOtherRingBytes;
   }

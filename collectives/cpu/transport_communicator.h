@@ -8,21 +8,25 @@
 #include "absl/status/statusor.h"
 #include "collectives/core/communicator.h"
 #include "collectives/core/group.h"
+#include "collectives/cpu/halving.h"
 #include "collectives/transport/transport.h"
 
 namespace farandole {
 
-// Collectives on ordinary memory over any transport.
+// Collectives on ordinary memory over any transport. n ranks:
 //
-//   allreduce   short: everybody's tensor to everybody, ceil(log2(n)) steps, reduced in rank order at each rank;
-//               else the ring, in chunks, 2 (n-1) / n of the tensor sent by each rank
-//   allgather   short: as above; else the ring
-//   broadcast   short: a binomial tree; else a chain in chunks
-//   barrier     ceil(log2(n)) steps
+//   allreduce      direct: everybody's tensor to everybody, ceil(log2(n)) steps, reduced in rank order at each rank;
+//                  halving and doubling; the ring, in chunks
+//   adasum         halving and doubling
+//   reducescatter  the ring, in chunks
+//   allgather      direct, or the ring
+//   alltoall       pairs, n - 1 steps
+//   broadcast      short: a binomial tree; else a chain in chunks
+//   barrier        ceil(log2(n)) steps
 //
-// Every element of an allreduce is reduced in one place, or everywhere in one order: so all ranks get the same bytes. A
-// tensor is not copied on the way: beside it there is one chunk of memory.
-class RingCommunicator : public Communicator {
+// Every element of an allreduce is reduced in one place, or everywhere in one order: so all ranks get the same bytes.
+// Memory beside the tensors: a chunk for the ring, one share for reducescatter, the tensor for halving and adasum.
+class TransportCommunicator : public Communicator {
  public:
   struct Options {
     // What is sent at a time, so that reducing one chunk overlaps the transfer of the next; it should stay in a core's
@@ -30,10 +34,13 @@ class RingCommunicator : public Communicator {
     int64_t chunk_bytes = int64_t{128} << 10;
     // Collectives that bring no more bytes than this to each rank take the short way.
     int64_t short_bytes = int64_t{16} << 10;
+    // Allreduces of no more bytes go by halving and doubling, in groups of more than two.
+    int64_t halving_bytes = int64_t{256} << 10;
   };
 
-  explicit RingCommunicator(std::unique_ptr<Transport> transport) : RingCommunicator(std::move(transport), Options()) {}
-  RingCommunicator(std::unique_ptr<Transport> transport, Options options);
+  explicit TransportCommunicator(std::unique_ptr<Transport> transport)
+      : TransportCommunicator(std::move(transport), Options()) {}
+  TransportCommunicator(std::unique_ptr<Transport> transport, Options options);
 
   Rank rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -42,7 +49,7 @@ class RingCommunicator : public Communicator {
   ShortAllReduce* short_allreduce() override { return nullptr; }
   void SetStream(void* stream) override {}
   absl::Status Await(Instant deadline) override { return absl::OkStatus(); }
-  void Tune(const CollectiveTuning& tuning) override {}
+  void Tune(const CollectiveTuning& tuning) override { tuning_ = tuning; }
 
   absl::Status AllReduce(const void* input, void* output, int64_t count, DType dtype, ReduceOp op,
                          Instant deadline) override;
@@ -69,21 +76,39 @@ class RingCommunicator : public Communicator {
   struct Blocks;
 
   // Begins a collective of a kind: its number, which carries the kind, so that ranks that call different ones notice.
-  enum Kind : uint64_t { kAllReduce, kAllGather, kBroadcast, kBarrier, kKinds };
+  enum Kind : uint64_t {
+    kAllReduce,
+    kAllGather,
+    kBroadcast,
+    kBarrier,
+    kAdasum,
+    kReduceScatter,
+    kAllToAll,
+    kPointToPoint,
+    kKinds
+  };
   absl::StatusOr<Call> Begin(Kind kind, Instant deadline);
+  // Of what is between two ranks only: `before` counts what has gone that way.
+  absl::StatusOr<Call> BeginBetween(uint64_t& before, Instant deadline);
+  absl::Status CheckAlive(const Call& call) { return SendRecv(call, rank_, {}, rank_, {}); }
 
   absl::Status SendRecv(const Call& call, Rank to, absl::Span<const std::byte> out, Rank from,
                         absl::Span<std::byte> in) {
     return transport_->SendRecv(call.operation, to, out, from, in, call.deadline);
   }
+  Exchange ExchangeOf(const Call& call);
+  int64_t chunk_bytes() const { return tuning_.chunk_bytes > 0 ? tuning_.chunk_bytes : options_.chunk_bytes; }
 
+  Algorithm ForAllReduce(int64_t bytes) const;
   absl::Status DirectAllReduce(const Call& call, const Tensor& tensor);
+  absl::Status HalvingDoublingAllReduce(const Call& call, const Tensor& tensor);
   absl::Status RingAllReduce(const Call& call, const Tensor& tensor);
   absl::Status RingReduceStep(const Call& call, const Tensor& tensor, int step);
   absl::Status RingGatherStep(const Call& call, const Tensor& tensor, int step);
-  absl::Status Exchange(const Call& call, Blocks& blocks);
-  absl::Status ShortAllGather(const Call& call, absl::Span<const std::byte> input, absl::Span<std::byte> output,
-                              absl::Span<const int64_t> bytes);
+  absl::Status RingReduceScatter(const Call& call, const Tensor& tensor, absl::Span<const int64_t> begins);
+  absl::Status PassBlocks(const Call& call, Blocks& blocks);
+  absl::Status DirectAllGather(const Call& call, absl::Span<const std::byte> input, absl::Span<std::byte> output,
+                               absl::Span<const int64_t> bytes);
   absl::Status RingAllGather(const Call& call, absl::Span<std::byte> output, absl::Span<const int64_t> begins);
   absl::Status TreeBroadcast(const Call& call, absl::Span<std::byte> data, Rank root);
   absl::Status ChainBroadcast(const Call& call, absl::Span<std::byte> data, Rank root);
@@ -92,8 +117,10 @@ class RingCommunicator : public Communicator {
   const Options options_;
   const Rank rank_;
   const int size_;
-  uint64_t collectives_ = 0;        // begun so far
-  std::vector<std::byte> scratch_;  // a chunk that has come, or the blocks of a short collective
+  CollectiveTuning tuning_;
+  uint64_t collectives_ = 0;               // begun so far
+  std::vector<uint64_t> sent_, received_;  // by rank: what Send and Receive have begun
+  std::vector<std::byte> scratch_;         // what has come and is to be combined, or the blocks of a direct collective
 };
 
 }  // namespace farandole
