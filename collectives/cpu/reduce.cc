@@ -181,6 +181,21 @@ void Reduce(DType dtype, ReduceOp op, const void* a, const void* b, void* to, in
   });
 }
 
+void FillNeutral(DType dtype, ReduceOp op, void* to, int64_t count) {
+  ForType(dtype, [&]<typename Type>() {
+    using Wide = typename Type::Wide;
+    using Limits = std::numeric_limits<Wide>;
+    Wide value = 0;
+    if (op == ReduceOp::kProduct) value = 1;
+    if (op == ReduceOp::kMin) value = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    if (op == ReduceOp::kMax) value = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    const typename Type::Stored stored = Type::Store(value);
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(static_cast<std::byte*>(to) + i * sizeof stored, &stored, sizeof stored);
+    }
+  });
+}
+
 void ReduceMany(DType dtype, ReduceOp op, absl::Span<const void* const> from, void* to, void* copy, int64_t count,
                 int divisor) {
   if (from.size() == 1) {

@@ -22,6 +22,10 @@ void Reduce(DType dtype, ReduceOp op, const void* a, const void* b, void* to, in
 void ReduceMany(DType dtype, ReduceOp op, absl::Span<const void* const> from, void* to, void* copy, int64_t count,
                 int divisor);
 
+// Fills `to` with what changes nothing when it is combined with `op`: 0 for sums and Adasum, 1 for products, the
+// largest value for Min and the smallest for Max.
+void FillNeutral(DType dtype, ReduceOp op, void* to, int64_t count);
+
 // data[i] = data[i] / divisor: float types in their own precision or wider, integers in float64, truncated toward zero.
 // `divisor` > 0.
 void DivideBy(DType dtype, void* data, int64_t count, int divisor);

@@ -16,7 +16,10 @@ namespace farandole {
 
 struct CoordinatorConfig {
   int64_t fusion_threshold_bytes = int64_t{128} << 20;
-  absl::Duration stall_warning = absl::Seconds(60);  // infinite: never
+  bool fuse_groups_apart = false;
+  absl::Duration cycle_time = absl::ZeroDuration();
+  absl::Duration stall_warning = absl::Seconds(60);          // infinite: never
+  absl::Duration stall_shutdown = absl::InfiniteDuration();  // the same
 };
 
 // Rank 0's part of the negotiation: hears what every rank asks for and puts what all have asked for into one sequence.
@@ -27,6 +30,9 @@ struct CoordinatorConfig {
 //   OPEN --all ranks ask alike-----> ready (its group, if any, waits for its other members), over
 //   OPEN --a rank asks otherwise---> REFUSED: all who have asked are told, at once
 //   REFUSED --a further rank asks--> it is told the same, whatever it asks; when the last has been told: over
+//
+// A rank that has joined takes part in every use without asking, until all have joined. To send and to receive only two
+// ranks ask: the first one says which is the other.
 //
 // So every rank hears of a refused use exactly once, with one text. A rank that has been told may use the name again;
 // that next use begins when the refused one is over, so no rank can take one use for the other.
@@ -47,6 +53,9 @@ class Coordinator {
   // The link to `rank` has ended without its leaving.
   void Lost(Rank rank, const std::string& how);
 
+  // When Take() should be called, if has_news(): at once, or once more may have been collected (cycle_time).
+  Instant TakeAt() const { return refused_.empty() && !closed() ? ready_since_ + config_.cycle_time : Instant(); }
+
   // Whether Take() has something to say.
   bool has_news() const { return !ready_.empty() || !refused_.empty() || (closed() && !closing_taken_); }
 
@@ -55,11 +64,11 @@ class Coordinator {
 
   bool closed() const { return closed_ != absl::StatusCode::kOk; }
 
-  // When Stalls() could have something new to say; infinite when nobody waits.
+  // When Stalls() could have something new to say or do; infinite when nobody waits.
   Instant NextDeadline() const;
 
   // What has waited longer than the limit, a line for all names that miss the same ranks. Said again after twice the
-  // time.
+  // time. What has waited longer than `stall_shutdown` closes the group.
   std::vector<std::string> Stalls(Instant now);
 
  private:
@@ -67,7 +76,8 @@ class Coordinator {
     Announcement first;                               // all who ask while it is open ask alike
     std::vector<bool> asked;                          // by rank
     int count = 0;                                    // of those
-    std::vector<int64_t> first_dims;                  // allgather, by rank
+    std::vector<int64_t> first_dims;                  // allgather, alltoall, by rank
+    Rank first_rank = 0;                              // whose `first` is
     uint64_t group = 0;                               // in which rank 0 asks for it, while its group has to wait for it
     std::string refusal;                              // not empty: REFUSED
     std::vector<std::pair<Rank, Announcement>> next;  // REFUSED: what ranks that have been told ask for
@@ -85,6 +95,11 @@ class Coordinator {
   void Announce(Instant now, Rank from, Announcement announcement);
   void AskAgain(Instant now, Rank from, Announcement announcement, Use& use);
   void Judge(Rank from, const Announcement& announcement, Use& use);
+  void JudgePair(Rank from, const Announcement& announcement, Use& use);
+  void Join(Rank from, const Announcement& announcement);
+  void EndJoin(const Announcement& announcement);
+  bool IsComplete(const Use& use) const;
+  void MakeReady(Use use);
   void Refuse(std::string text, Use& use);
   void Tell(const Use& use, std::vector<int64_t> ranks);
   void End(Uses::iterator it);
@@ -100,7 +115,9 @@ class Coordinator {
   std::map<uint64_t, Group> groups_;
   std::vector<uint64_t> settled_groups_;  // of which a member was settled by this list, in order
   std::vector<FusionUnit> ready_;
-  std::map<std::string, std::vector<int64_t>> first_dims_;  // of ready allgathers
+  Instant ready_since_;       // of the first of them
+  std::vector<bool> joined_;  // by rank
+  int joined_count_ = 0;      // of those
   std::vector<Response> refused_;
   uint64_t next_sequence_ = 1;
   Instant next_stall_ = Instant::Infinite();  // not after the earliest next_warning

@@ -5,6 +5,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "collectives/engine/check_request.h"
+#include "collectives/engine/coordinator.h"
 #include "collectives/engine/executor.h"
 #include "collectives/engine/negotiation.h"
 #include "collectives/engine/pending_table.h"
@@ -19,22 +21,14 @@ namespace {
 // How long the destructor waits for an engine that nobody shut down, before it aborts it.
 constexpr absl::Duration kDestructorPatience = absl::Seconds(1);
 
-absl::Status CheckRequest(const GroupSpec& spec, const Request& request) {
-  const auto refuse = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", request.name, ": ", why));
-  };
-  if (request.name.empty()) return absl::InvalidArgumentError("an operation needs a name");
-  const absl::optional<int64_t> count = ElementCount(request.shape, request.dtype);
-  if (!count.has_value()) return refuse(absl::StrCat("the shape ", ShapeText(request.shape), " is impossible"));
-  const bool has_data = request.kind != OperationKind::kBarrier && *count > 0;
-  if (has_data && request.input == nullptr) return refuse("it has elements but no memory");
-  if (has_data && request.kind != OperationKind::kAllGather && request.output == nullptr) {
-    return refuse("there is no memory for its result");
-  }
-  if (request.kind == OperationKind::kBroadcast && (request.root < 0 || request.root >= spec.size())) {
-    return refuse(absl::StrCat("there is no rank ", request.root, " to broadcast from, only 0 to ", spec.size() - 1));
-  }
-  return absl::OkStatus();
+CoordinatorConfig CoordinatorConfigOf(const EngineConfig& config) {
+  CoordinatorConfig coordinator;
+  coordinator.fusion_threshold_bytes = config.fusion_threshold_bytes;
+  coordinator.fuse_groups_apart = config.fuse_groups_apart;
+  coordinator.cycle_time = config.cycle_time;
+  coordinator.stall_warning = config.stall_warning;
+  coordinator.stall_shutdown = config.stall_shutdown;
+  return coordinator;
 }
 
 class EngineImpl final : public Engine {
@@ -44,11 +38,11 @@ class EngineImpl final : public Engine {
       : spec_(spec),
         communicator_(std::move(communicator)),
         channel_(std::move(channel)),
-        executor_(communicator_.get(), &pending_, config.data_timeout,
+        executor_(communicator_.get(), &pending_, config,
                   {[this](absl::Status status) { negotiation_.Fail(std::string(status.message())); },
                    [this] { channel_->Wake(); }}),
-        negotiation_({config.fusion_threshold_bytes, config.stall_warning}, std::move(spec), channel_.get(), &pending_,
-                     &executor_, communicator_.get()),
+        negotiation_(CoordinatorConfigOf(config), std::move(spec), channel_.get(), &pending_, &executor_,
+                     communicator_.get()),
         thread_([this] { negotiation_.Run(); }) {}
 
   ~EngineImpl() override {
@@ -58,7 +52,7 @@ class EngineImpl final : public Engine {
 
   absl::Status Enqueue(std::vector<Request> requests, std::vector<Done> done) override {
     CHECK(!requests.empty() && requests.size() == done.size());
-    for (const Request& request : requests) RETURN_IF_ERROR(CheckRequest(spec_, request));
+    for (const Request& request : requests) RETURN_IF_ERROR(CheckRequest(spec_.size(), spec_.rank, request));
     RETURN_IF_ERROR(pending_.Add(std::move(requests), std::move(done)));
     channel_->Wake();
     return absl::OkStatus();

@@ -17,6 +17,12 @@
 
 namespace farandole {
 
+// What an average is divided by while some ranks have joined.
+enum class JoinDivisor : uint8_t {
+  kAll,     // the size of the group, as the original does
+  kActive,  // the ranks that have not joined
+};
+
 // Every tunable of the engine, with its environment variable where the original has one.
 struct EngineConfig {
   // Requests that are ready together are fused up to this many bytes; 0 turns fusion off. HOROVOD_FUSION_THRESHOLD.
@@ -40,6 +46,8 @@ struct EngineConfig {
   // Survivors of a loss are to go on (elastic jobs): results outlive their delivery until no rank can need them (rule
   // R3 of replay), at the cost of a copy where the communicator does not see to it itself.
   bool retain_results = false;
+
+  JoinDivisor join_divisor = JoinDivisor::kAll;
 
   // A request that waits longer than this for other ranks is reported, with the ranks that are missing, then at growing
   // gaps. HOROVOD_STALL_CHECK_TIME_SECONDS; HOROVOD_STALL_CHECK_DISABLE=1 means never (infinite).
@@ -66,6 +74,16 @@ struct EngineConfig {
 //   kUnavailable         a peer was lost; the engine is finished.
 // Completion callbacks run on the engine's threads, in the order of completion, exactly once per accepted request; they
 // must not block and may call Enqueue.
+//
+// A rank that has joined (kJoin) takes part in what the others ask for until all have joined:
+//   allreduce      it gives zeros to Sum, Average and Adasum, and what changes nothing to Min, Max and Product; an
+//                  Average is divided as EngineConfig::join_divisor says
+//   reducescatter  the same; its share is dropped
+//   allgather      it gives no rows
+//   alltoall       it gives no rows; those that the others have for it are dropped
+//   broadcast      from another rank: it takes part. From itself: an error for all who ask
+//   barrier        it counts as arrived
+//   send, receive  with it: an error
 //
 // A user's output memory changes only when its operation has finished (rule R1 of replay): inputs are staged first.
 //

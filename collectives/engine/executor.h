@@ -1,36 +1,29 @@
 #pragma once
 
-#include <cstddef>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <thread>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "collectives/core/communicator.h"
+#include "collectives/engine/operation.h"
 #include "collectives/engine/pending_table.h"
-#include "collectives/engine/request.h"
-#include "collectives/engine/wire.h"
+#include "collectives/engine/runner.h"
 #include "tools/base/instant.h"
 #include "tools/base/mutex.h"
 
 namespace farandole {
 
-// One operation of the sequence with this rank's memory: `requests[i]` belongs to `response.names[i]`.
-struct Operation {
-  Response response;
-  std::vector<Pending> requests;
-  absl::Status error;  // not OK: it does not run, its requests fail with this
-};
-
 // Moves data: one thread that runs operations in the order of the sequence and completes their requests.
 //
-// Inputs are copied into a buffer of the executor, the collective runs there, and the user's output is written when it
-// has finished: so a user's memory changes only by delivering a finished result (R1 of replay).
+// A user's memory changes only by delivering a finished result (R1 of replay): inputs of several requests are copied
+// into a buffer of the executor, the collective runs there, and the outputs are written when it has finished. A single
+// allreduce goes from the input to the output without a copy if the communicator sees to that rule itself
+// (retains_results()), else from the input to the buffer. Two buffers are used in turn: what the last operation has
+// left is there until the next one has finished, which no rank begins before it has finished the last (R3).
 //
 // Thread-safe, but for the destructor.
 class Executor {
@@ -44,7 +37,7 @@ class Executor {
   };
 
   // `pending` and `communicator` outlive the executor.
-  Executor(Communicator* communicator, PendingTable* pending, absl::Duration data_timeout, Events events);
+  Executor(Communicator* communicator, PendingTable* pending, const EngineConfig& config, Events events);
   // Waits for Finish's end.
   ~Executor();
 
@@ -64,24 +57,15 @@ class Executor {
  private:
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   void RunOne(Operation operation);
-  absl::Status Collective(Operation& operation, std::vector<Result>& results);
-  absl::Status AllReduce(Operation& operation);
-  absl::Status AllGather(Operation& operation, Result& result);
-  absl::Status Broadcast(Operation& operation);
   void TellOfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasRoomLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.size() + (runs_ ? 1 : 0) <= 1; }
-  absl::StatusOr<std::byte*> Buffer(int64_t bytes);
-  Instant Deadline() const;
 
-  Communicator* const communicator_;
   PendingTable* const pending_;
-  const absl::Duration data_timeout_;
   const Events events_;
 
   // The thread's.
   absl::Status broken_;
-  std::unique_ptr<std::byte[]> buffer_;  // touched once and kept: page faults are dear
-  int64_t buffer_bytes_ = 0;
+  Runner runner_;
 
   Mutex mutex_;
   CondVar changed_;

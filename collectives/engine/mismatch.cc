@@ -17,18 +17,29 @@ bool SameFactor(double a, double b) { return a == b || (std::isnan(a) && std::is
 
 bool SameShape(const Announcement& a, const Announcement& b) {
   if (a.kind == OperationKind::kBarrier) return true;
-  if (a.kind != OperationKind::kAllGather) return a.shape == b.shape;
+  if (a.kind != OperationKind::kAllGather && a.kind != OperationKind::kAllToAll) return a.shape == b.shape;
   if (a.shape.size() != b.shape.size()) return false;
   return a.shape.empty() || std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1);
 }
 
-bool HasData(const Announcement& asked) { return asked.kind != OperationKind::kBarrier; }
+bool HasData(const Announcement& asked) {
+  return asked.kind != OperationKind::kBarrier && asked.kind != OperationKind::kJoin;
+}
+
+bool Reduces(const Announcement& asked) {
+  return asked.kind == OperationKind::kAllReduce || asked.kind == OperationKind::kReduceScatter;
+}
+
+bool HasFirstDimension(const Announcement& asked) {
+  return asked.kind == OperationKind::kAllGather || asked.kind == OperationKind::kAllToAll ||
+         asked.kind == OperationKind::kReduceScatter;
+}
 
 Difference Compare(const Announcement& a, const Announcement& b) {
   if (HasData(a) && HasData(b) && a.dtype != b.dtype) return Difference::kType;
   if (a.kind != b.kind) return Difference::kKind;
   if (!SameShape(a, b)) return Difference::kShape;
-  if (a.kind == OperationKind::kAllReduce) {
+  if (Reduces(a)) {
     if (!SameFactor(a.prescale, b.prescale) || !SameFactor(a.postscale, b.postscale)) return Difference::kScale;
     if (a.op != b.op) return Difference::kReduction;
   }
@@ -64,12 +75,14 @@ std::string Words(Difference difference, OperationKind kind) {
 std::string Description(const Announcement& asked) {
   if (!HasData(asked)) return std::string(Name(asked.kind));
   std::string text = absl::StrCat(Name(asked.kind), " of ", Name(asked.dtype), " ", ShapeText(asked.shape));
-  if (asked.kind == OperationKind::kAllReduce) {
+  if (Reduces(asked)) {
     const bool scaled = asked.prescale != 1.0 || asked.postscale != 1.0;
     absl::StrAppend(&text, " (", Name(asked.op));
     if (scaled) absl::StrAppend(&text, ", scaled by ", asked.prescale, " before and ", asked.postscale, " after");
     absl::StrAppend(&text, ")");
   }
+  if (asked.kind == OperationKind::kSend) absl::StrAppend(&text, " to rank ", asked.root);
+  if (asked.kind == OperationKind::kReceive) absl::StrAppend(&text, " from rank ", asked.root);
   if (asked.kind == OperationKind::kBroadcast) absl::StrAppend(&text, " from rank ", asked.root);
   if (asked.group != 0) absl::StrAppend(&text, ", one of a group of ", asked.group_size);
   return text;
@@ -98,12 +111,32 @@ std::string Disagreement(const GroupSpec& spec, const Announcement& first, const
 }
 
 std::string Mistake(const GroupSpec& spec, const Announcement& asked, Rank rank) {
-  if (asked.kind != OperationKind::kAllGather || !asked.shape.empty()) return "";
-  return absl::StrCat("Process-set rank ", rank == 0 ? "zero" : absl::StrCat(rank),
-                      " tried to ALLGATHER a rank-zero tensor: tensor ", asked.name, ": ", Subject(spec, {rank}),
-                      Description(asked),
-                      ", and a scalar has no first dimension to gather along: give it one, for "
-                      "example by reshape(1).");
+  if (!HasFirstDimension(asked) || !asked.shape.empty()) return "";
+  return absl::StrCat("Process-set rank ", rank == 0 ? "zero" : absl::StrCat(rank), " tried to ", Name(asked.kind),
+                      " a rank-zero tensor: tensor ", asked.name, ": ", Subject(spec, {rank}), Description(asked),
+                      ", and a scalar has no first dimension: give it one, for example by reshape(1).");
+}
+
+std::string PairDisagreement(const GroupSpec& spec, const Announcement& a, Rank of_a, const Announcement& b,
+                             Rank of_b) {
+  const bool other_way = (a.kind == OperationKind::kSend && b.kind == OperationKind::kReceive) ||
+                         (a.kind == OperationKind::kReceive && b.kind == OperationKind::kSend);
+  const bool same_data = a.dtype == b.dtype && a.shape == b.shape;
+  if (other_way && same_data && a.root == of_b && b.root == of_a) return "";
+  return absl::StrCat(!other_way           ? "Mismatched operations"
+                      : a.dtype != b.dtype ? "Mismatched data types"
+                      : a.shape != b.shape ? "Mismatched SEND tensor shapes"
+                                           : "Mismatched SEND ranks",
+                      ": tensor ", a.name, ": ", Subject(spec, {of_a}), Description(a), ", ", Subject(spec, {of_b}),
+                      Description(b), ".");
+}
+
+std::string JoinedMistake(const GroupSpec& spec, const Announcement& asked, Rank joined) {
+  const bool needs_it = asked.kind == OperationKind::kBroadcast || asked.kind == OperationKind::kSend ||
+                        asked.kind == OperationKind::kReceive;
+  if (!needs_it || asked.root != joined) return "";
+  return absl::StrCat("tensor ", asked.name, ": ", Description(asked), ": ", Describe(spec, joined),
+                      " has joined (hvd.join()) and takes no part any more");
 }
 
 std::string TooLargeToGather(const Announcement& asked, const std::vector<int64_t>& first_dims) {

@@ -1,5 +1,6 @@
 #include "collectives/engine/negotiation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -18,15 +19,43 @@ constexpr absl::Duration kFlush = absl::Seconds(2);
 // How many events rank 0 takes in before it answers.
 constexpr int kEventsMax = 1024;
 
+// For what is between two ranks: this rank's end of it.
+OperationKind OwnKind(const Response& response, Rank rank) {
+  const bool receives =
+      response.kind == OperationKind::kSend && response.first_dims.size() == 2 && response.first_dims[1] == rank;
+  return receives ? OperationKind::kReceive : response.kind;
+}
+
 // Whether rank 0 speaks of what this rank has asked for: what is run relies on it.
 bool Fits(const Response& response, const Request& request, Rank rank, int size) {
-  if (response.kind != request.kind) return false;
+  if (OwnKind(response, rank) != request.kind) return false;
   if (request.kind == OperationKind::kAllReduce) return response.dtype == request.dtype && response.op == request.op;
   if (response.names.size() != 1) return false;
   if (request.kind != OperationKind::kAllGather) return true;
   return static_cast<int>(response.first_dims.size()) == size && !request.shape.empty() &&
          response.first_dims[rank] == request.shape[0] &&
          GatheredBytes(request.shape, request.dtype, response.first_dims).has_value();
+}
+
+// What this rank does in an operation that it has not asked for, since it has joined: it gives nothing, and wants
+// nothing.
+Operation JoinedOperation(Response response, Rank rank) {
+  Operation operation;
+  operation.joined = true;
+  for (size_t i = 0; i < response.names.size(); ++i) {
+    Request request;
+    request.kind = response.kind;
+    request.name = response.names[i];
+    request.dtype = response.dtype;
+    request.op = response.op;
+    request.root = response.root;
+    request.shape = response.shapes[i];
+    const bool gives_rows = response.kind == OperationKind::kAllGather || response.kind == OperationKind::kAllToAll;
+    if (gives_rows && !request.shape.empty()) request.shape[0] = 0;
+    operation.requests.push_back({std::move(request), nullptr});
+  }
+  operation.response = std::move(response);
+  return operation;
 }
 
 }  // namespace
@@ -47,10 +76,17 @@ void Negotiation::Run() {
     SendNews();
     if (is_coordinator()) Distribute();
     if (closed_) break;
-    Handle(channel_->Receive(is_coordinator() ? coordinator_.NextDeadline() : Instant::Infinite()));
+    Handle(channel_->Receive(NextDeadline()));
     if (is_coordinator() && spec_.size() > 1) HandleWhatWaits();
   }
   channel_->Close(Now() + kFlush);
+}
+
+Instant Negotiation::NextDeadline() const {
+  if (!is_coordinator()) return Instant::Infinite();
+  // What waits for room is woken by the executor.
+  const bool collects = coordinator_.has_news() && Now() < coordinator_.TakeAt();
+  return collects ? std::min(coordinator_.TakeAt(), coordinator_.NextDeadline()) : coordinator_.NextDeadline();
 }
 
 void Negotiation::Leave() {
@@ -116,7 +152,8 @@ void Negotiation::HandleWhatWaits() {
 
 void Negotiation::Distribute() {
   // While there is enough to do, what becomes ready is collected, and fused: the executor wakes this thread.
-  if (!coordinator_.has_news() || (!coordinator_.closed() && !executor_->HasRoom())) return;
+  if (!coordinator_.has_news() || Now() < coordinator_.TakeAt()) return;
+  if (!coordinator_.closed() && !executor_->HasRoom()) return;
   ResponseList list = coordinator_.Take();
   const std::string bytes = Encode(list);
   for (Rank rank = 1; rank < spec_.size(); ++rank) {
@@ -176,6 +213,13 @@ absl::Status Negotiation::Start(Response response) {
     return absl::InternalError(absl::StrCat("rank 0 sequenced operation ", response.sequence, " after ", expected - 1));
   }
   if (!response.refusal.empty() && absl::c_none_of(response.refused, is_own)) return absl::OkStatus();
+  const bool between_others =
+      response.refusal.empty() && response.kind == OperationKind::kSend && absl::c_none_of(response.first_dims, is_own);
+  if (between_others) return absl::OkStatus();
+  if (absl::c_any_of(response.joined, is_own)) {
+    executor_->Run(JoinedOperation(std::move(response), spec_.rank));
+    return absl::OkStatus();
+  }
   Operation operation;
   absl::Status broken;
   for (const std::string& name : response.names) {

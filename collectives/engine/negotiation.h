@@ -44,6 +44,7 @@ class Negotiation {
  private:
   bool is_coordinator() const { return spec_.rank == 0; }
 
+  Instant NextDeadline() const;
   void SendNews() ABSL_LOCKS_EXCLUDED(mutex_);
   void Distribute();
   void Handle(ControlChannel::Event event);

@@ -28,6 +28,7 @@ Announcement AnnouncementOf(const Request& request, uint64_t group, uint32_t gro
   announcement.root = request.root;
   announcement.prescale = request.prescale;
   announcement.postscale = request.postscale;
+  announcement.priority = request.priority;
   announcement.group = group;
   announcement.group_size = group_size;
   return announcement;

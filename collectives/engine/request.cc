@@ -30,8 +30,9 @@ absl::string_view Name(OperationKind kind) {
 }
 
 absl::optional<OperationKind> OperationKindFromNumber(int64_t number) {
-  for (OperationKind kind :
-       {OperationKind::kAllReduce, OperationKind::kAllGather, OperationKind::kBroadcast, OperationKind::kBarrier}) {
+  for (OperationKind kind : {OperationKind::kAllReduce, OperationKind::kAllGather, OperationKind::kBroadcast,
+                             OperationKind::kJoin, OperationKind::kAllToAll, OperationKind::kBarrier,
+                             OperationKind::kReduceScatter, OperationKind::kSend, OperationKind::kReceive}) {
     if (static_cast<int64_t>(kind) == number) return kind;
   }
   return absl::nullopt;

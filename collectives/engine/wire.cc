@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian and written by memcpy");
 
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr uint8_t kRequestList = 1;
 constexpr uint8_t kResponseList = 2;
 
@@ -117,6 +117,7 @@ void Write(Writer& to, const Announcement& from) {
   to.Number(static_cast<int32_t>(from.root));
   to.Number(from.prescale);
   to.Number(from.postscale);
+  to.Number(from.priority);
   to.Number(from.group);
   to.Number(from.group_size);
 }
@@ -131,6 +132,7 @@ Announcement ReadAnnouncement(Reader& from) {
   to.root = from.Number<int32_t>("root");
   to.prescale = from.Number<double>("prescale");
   to.postscale = from.Number<double>("postscale");
+  to.priority = from.Number<int32_t>("priority");
   to.group = from.Number<uint64_t>("group");
   to.group_size = from.Number<uint32_t>("group size");
   if (from.ok() && !ElementCount(to.shape, to.dtype).has_value()) from.Fail("shape", "is impossible");
@@ -149,6 +151,9 @@ void Write(Writer& to, const Response& from) {
   to.Number(uint64_t{from.names.size()});
   for (const std::string& name : from.names) to.Text(name);
   to.Numbers(from.first_dims);
+  to.Numbers(from.joined);
+  to.Number(uint64_t{from.shapes.size()});
+  for (const std::vector<int64_t>& shape : from.shapes) to.Numbers(shape);
   to.Text(from.refusal);
   to.Numbers(from.refused);
 }
@@ -165,9 +170,17 @@ Response ReadResponse(Reader& from) {
   to.names.resize(from.Length("names", sizeof(uint64_t)));
   for (std::string& name : to.names) name = from.Text("names");
   to.first_dims = from.Numbers("first dimensions");
+  to.joined = from.Numbers("joined ranks");
+  to.shapes.resize(from.Length("shapes", sizeof(uint64_t)));
+  for (std::vector<int64_t>& shape : to.shapes) shape = from.Numbers("shapes");
   to.refusal = from.Text("refusal");
   to.refused = from.Numbers("refused ranks");
   if (from.ok() && to.names.empty()) from.Fail("names", "is empty");
+  if (from.ok() && to.shapes.size() != (to.joined.empty() ? 0 : to.names.size()))
+    from.Fail("shapes", "do not fit the names");
+  for (const std::vector<int64_t>& shape : to.shapes) {
+    if (from.ok() && !ElementCount(shape, to.dtype).has_value()) from.Fail("shapes", "has an impossible one");
+  }
   return to;
 }
 

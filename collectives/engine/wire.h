@@ -26,6 +26,7 @@ struct Announcement {
   Rank root = 0;
   double prescale = 1.0;
   double postscale = 1.0;
+  int32_t priority = 0;     // what is ready with a higher one goes first; rank 0's counts
   uint64_t group = 0;       // the same for requests that were enqueued together; 0: alone
   uint32_t group_size = 1;  // how many those are
 
@@ -47,11 +48,15 @@ struct Response {
   OperationKind kind = OperationKind::kAllReduce;
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
-  Rank root = 0;
+  Rank root = 0;  // broadcast: as asked for. join: who joined last
   double prescale = 1.0;
   double postscale = 1.0;
   std::vector<std::string> names;   // at least one; more: fused, in this order
-  std::vector<int64_t> first_dims;  // allgather: shape[0] of every rank
+  std::vector<int64_t> first_dims;  // allgather: shape[0] of every rank; send: who sends, who receives
+  // Who takes part without having asked, since it has joined, ascending; and if there are any, what they need to know
+  // of the tensors: the shape of each of `names`.
+  std::vector<int64_t> joined;
+  std::vector<std::vector<int64_t>> shapes;
   // Not empty: the ranks disagree. The requests of `refused` under this name fail with this text; other ranks, who have
   // not asked yet or wait for the name's next use, have nothing to do.
   std::string refusal;
