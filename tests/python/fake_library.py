@@ -8,7 +8,8 @@ import ctypes
 import itertools
 
 OK, DEADLINE_EXCEEDED, FAILED_PRECONDITION = 0, 4, 9
-_ITEM_BYTES = {0: 1, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 10: 2}
+_ITEM_BYTES = (1, 1, 2, 2, 4, 8, 2, 4, 8, 1, 2)
+_ALLGATHER, _BARRIER = 1, 6
 
 
 class FakeLibrary(object):
@@ -45,36 +46,28 @@ class FakeLibrary(object):
     def fdl_last_error(self):
         return self._last_error.encode()
 
-    def _begin(self, name, tensor, gather=False):
+    def fdl_process_set_ranks(self, number, ranks, room):
+        return 1 if number == 0 else -1
+
+    def _begin(self, request):
         handle = next(self._handles)
-        self.names.append(name.decode())
-        shape = tensor.shape[: tensor.dims] if tensor is not None else []
-        size = 0
-        if tensor is not None:
-            size = _ITEM_BYTES[tensor.dtype]
-            for dim in shape:
-                size *= dim
-        data = ctypes.create_string_buffer(ctypes.string_at(tensor.input, size), size) if gather else None
-        if tensor is not None and not gather and tensor.output != tensor.input:
-            ctypes.memmove(tensor.output, tensor.input, size)
-        self.open[handle] = (name.decode(), data, (ctypes.c_int64 * 1)(*shape[:1]))
+        name = request.name.decode()
+        self.names.append(name)
+        shape = request.shape[: request.dims] if request.kind != _BARRIER else []
+        size = _ITEM_BYTES[request.dtype]
+        for dim in shape:
+            size *= dim
+        data = None
+        if request.kind == _ALLGATHER:
+            data = ctypes.create_string_buffer(ctypes.string_at(request.input, size), size)
+        elif request.kind != _BARRIER and request.output != request.input:
+            ctypes.memmove(request.output, request.input, size)
+        self.open[handle] = (name, data, (ctypes.c_int64 * 1)(*shape[:1]))
         return handle
 
-    def fdl_grouped_allreduce(self, names, tensors, count, args, handles):
+    def fdl_begin(self, requests, count, handles):
         for i in range(count):
-            handles[i] = self._begin(names[i], tensors[i])
-        return OK
-
-    def fdl_allgather(self, name, tensor, handle):
-        handle._obj.value = self._begin(name, tensor._obj, gather=True)
-        return OK
-
-    def fdl_broadcast(self, name, tensor, root, handle):
-        handle._obj.value = self._begin(name, tensor._obj)
-        return OK
-
-    def fdl_barrier(self, name, handle):
-        handle._obj.value = self._begin(name, None)
+            handles[i] = self._begin(requests[i])
         return OK
 
     def fdl_poll(self, handle):
@@ -87,11 +80,13 @@ class FakeLibrary(object):
         code, self._last_error = self.errors.get(self.open[handle][0], (OK, ""))
         return code
 
-    def fdl_gathered(self, handle, data, size, first_dims):
-        _, gathered, dims = self.open[handle]
-        data._obj.value = ctypes.addressof(gathered)
-        size._obj.value = len(gathered)
-        ctypes.pointer(first_dims._obj)[0] = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
+    def fdl_result(self, handle, info):
+        _, gathered, rows = self.open[handle]
+        result = info._obj
+        result.data = ctypes.addressof(gathered)
+        result.bytes = len(gathered)
+        result.rows = ctypes.cast(rows, ctypes.POINTER(ctypes.c_int64))
+        result.rows_count = 1
         return OK
 
     def fdl_release(self, handle):

@@ -8,7 +8,7 @@ from launched import finish, run, run_script, run_tests, start
 
 
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("module", ["job_ops.py", "job_optimizer.py"])
+@pytest.mark.parametrize("module", ["job_ops.py", "job_more_ops.py", "job_optimizer.py"])
 def test_together(size, module):
     run_tests(size, module)
 
@@ -18,8 +18,9 @@ def test_two_together(module):
     run_tests(2, module)
 
 
-def test_operations_over_tcp():
-    run_tests(2, "job_ops.py", env={"FARANDOLE_TRANSPORT": "tcp"})
+@pytest.mark.parametrize("module", ["job_ops.py", "job_more_ops.py"])
+def test_operations_over_tcp(module):
+    run_tests(3, module, env={"FARANDOLE_TRANSPORT": "tcp"})
 
 
 @pytest.mark.parametrize("kind", ["loader", "subprocess", "fork", "spawn", "os_fork"])

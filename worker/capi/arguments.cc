@@ -66,8 +66,6 @@ absl::Status DescribeTensor(const fdl_tensor& tensor, Request* request) {
 }
 
 absl::Status DescribeReduction(const fdl_reduce_args& args, Request* request) {
-  constexpr int kAdasum = 2;
-  if (args.op == kAdasum) return absl::UnimplementedError("Adasum is not there yet: use sum or average");
   const auto op = ReduceOpFromNumber(args.op);
   if (!op.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(request->name, ": op ", args.op, " is not one of fdl_reduce_op"));
@@ -130,6 +128,73 @@ absl::StatusOr<std::vector<Request>> ToAllReduces(const char* const* names, cons
     requests.push_back(std::move(request));
   }
   return requests;
+}
+
+namespace {
+
+// The name that joins have, whatever the caller calls it: it is the same on all ranks.
+constexpr char kJoinName[] = "join.noname";
+
+absl::StatusOr<Request> ToRequest(const fdl_request& known) {
+  const absl::optional<OperationKind> kind = OperationKindFromNumber(known.kind);
+  if (!kind.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("kind ", known.kind, " is not one of fdl_kind"));
+  }
+  Request request;
+  request.kind = *kind;
+  RETURN_IF_ERROR(NameRequest(*kind == OperationKind::kJoin ? kJoinName : known.name, &request));
+  request.priority = known.priority;
+  if (*kind == OperationKind::kJoin || *kind == OperationKind::kBarrier) return request;
+  fdl_tensor tensor{sizeof(fdl_tensor), known.input, known.output, known.shape, known.dims, known.dtype};
+  RETURN_IF_ERROR(DescribeTensor(tensor, &request));
+  request.root = known.peer;
+  if (*kind == OperationKind::kAllReduce || *kind == OperationKind::kReduceScatter) {
+    RETURN_IF_ERROR(
+        DescribeReduction({sizeof(fdl_reduce_args), known.op, known.prescale, known.postscale}, &request));
+  }
+  if (*kind == OperationKind::kAllToAll && known.splits != nullptr) {
+    if (known.splits_count < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(request.name, ": ", known.splits_count, " splits"));
+    }
+    request.splits.assign(known.splits, known.splits + known.splits_count);
+  }
+  return request;
+}
+
+}  // namespace
+
+absl::StatusOr<KnownRequests> ToRequests(const fdl_request* requests, int32_t count) {
+  if (requests == nullptr || count <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(count, " operations: there must be one or more"));
+  }
+  // The caller's array has the caller's stride.
+  const auto* next = reinterpret_cast<const char*>(requests);
+  const size_t stride = requests->struct_size;
+  KnownRequests result;
+  for (int32_t i = 0; i < count; ++i, next += stride) {
+    const auto* given = reinterpret_cast<const fdl_request*>(next);
+    ASSIGN_OR_RETURN(const fdl_request known,
+                     ReadStruct(given, SIZE_WITH(fdl_request, priority), fdl_request{}, "fdl_request"));
+    if (known.struct_size != stride || (i > 0 && known.process_set != result.process_set)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("fdl_request number ", i, " has another struct_size or process set than the first one"));
+    }
+    result.process_set = known.process_set;
+    ASSIGN_OR_RETURN(Request request, ToRequest(known));
+    result.requests.push_back(std::move(request));
+  }
+  return result;
+}
+
+absl::Status GiveResult(const Result& from, fdl_result_info* to) {
+  if (to == nullptr || to->struct_size < sizeof(size_t)) {
+    return absl::InvalidArgumentError("fdl_result_info is NULL or has no struct_size");
+  }
+  const fdl_result_info known{
+      to->struct_size, from.output.data(), from.output.size(), from.rows.data(), static_cast<int32_t>(from.rows.size()),
+      from.last_joined};
+  std::memcpy(to, &known, std::min(to->struct_size, sizeof known));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Request> ToAllGather(const char* name, const fdl_tensor* tensor) {

@@ -147,10 +147,50 @@ TEST(CApiArguments, NamesAndCountsAreNeeded) {
 
 TEST(CApiArguments, ReductionsThatAreNotThere) {
   fdl_reduce_args args = kAverage;
-  args.op = 2;
-  EXPECT_THAT(OneAllReduce(Tensor(), args), StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("Adasum")));
   args.op = 77;
   EXPECT_THAT(OneAllReduce(Tensor(), args), StatusIs(kInvalid, HasSubstr("op 77")));
+}
+
+TEST(CApiArguments, ARequestOfEachKindAndWhatIsWrongWithOne) {
+  const int64_t shape[] = {4}, splits[] = {1, 3};
+  float memory[4] = {};
+  fdl_request request = {};
+  request.struct_size = sizeof request;
+  request.kind = FDL_ALLTOALL;
+  request.name = "a";
+  request.input = memory;
+  request.shape = shape;
+  request.dims = 1;
+  request.dtype = FDL_FLOAT32;
+  request.splits = splits;
+  request.splits_count = 2;
+  request.priority = 5;
+  request.process_set = 7;
+  ASSERT_OK_AND_ASSIGN(KnownRequests known, ToRequests(&request, 1));
+  EXPECT_EQ(known.process_set, 7);
+  EXPECT_EQ(known.requests[0].kind, OperationKind::kAllToAll);
+  EXPECT_EQ(known.requests[0].splits, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(known.requests[0].priority, 5);
+
+  request.kind = FDL_REDUCESCATTER;
+  request.op = FDL_MAX;
+  request.prescale = 0.5;
+  ASSERT_OK_AND_ASSIGN(known, ToRequests(&request, 1));
+  EXPECT_EQ(known.requests[0].op, ReduceOp::kMax);
+  EXPECT_EQ(known.requests[0].prescale, 0.5);
+  EXPECT_TRUE(known.requests[0].splits.empty());
+
+  request.kind = FDL_JOIN;
+  request.name = nullptr;
+  EXPECT_OK(ToRequests(&request, 1));
+  request.kind = FDL_SEND;
+  EXPECT_THAT(ToRequests(&request, 1), StatusIs(kInvalid, HasSubstr("name")));
+  request.kind = 4;
+  EXPECT_THAT(ToRequests(&request, 1), StatusIs(kInvalid, HasSubstr("kind 4")));
+  EXPECT_THAT(ToRequests(&request, 0), StatusIs(kInvalid));
+  EXPECT_THAT(ToRequests(nullptr, 1), StatusIs(kInvalid));
+  request.struct_size = 8;
+  EXPECT_THAT(ToRequests(&request, 1), StatusIs(kInvalid, HasSubstr("struct_size")));
 }
 
 TEST(CApiArguments, Deadlines) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "openssl/crypto.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/version.h"
@@ -72,9 +73,9 @@ int32_t AskPlace(int32_t (*pick)(const Place&)) {
   });
 }
 
-absl::Status Begin(std::vector<Request> requests, fdl_handle* handles) {
+absl::Status Begin(std::vector<Request> requests, fdl_handle* handles, int32_t process_set = 0) {
   if (handles == nullptr) return absl::InvalidArgumentError("there is no room for the handle: the pointer is NULL");
-  ASSIGN_OR_RETURN(const std::vector<Handle> begun, Worker().Enqueue(std::move(requests)));
+  ASSIGN_OR_RETURN(const std::vector<Handle> begun, Worker().Enqueue(std::move(requests), process_set));
   std::copy(begun.begin(), begun.end(), handles);
   return absl::OkStatus();
 }
@@ -84,6 +85,12 @@ absl::Status Begin(absl::StatusOr<Request> request, fdl_handle* handle) {
   std::vector<Request> requests;
   requests.push_back(*std::move(request));
   return Begin(std::move(requests), handle);
+}
+
+int32_t CopyOut(const std::vector<int>& numbers, int32_t* to, int32_t room) {
+  const auto count = static_cast<int32_t>(numbers.size());
+  if (to != nullptr) std::copy_n(numbers.begin(), std::clamp(room, 0, count), to);
+  return count;
 }
 
 }  // namespace
@@ -160,6 +167,48 @@ fdl_code fdl_barrier(const char* name, fdl_handle* handle) {
   return Call([&] { return Begin(ToBarrier(name), handle); });
 }
 
+fdl_code fdl_begin(const fdl_request* requests, int32_t count, fdl_handle* handles) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(KnownRequests known, ToRequests(requests, count));
+    return Begin(std::move(known.requests), handles, known.process_set);
+  });
+}
+
+fdl_code fdl_add_process_set(const int32_t* ranks, int32_t count, double timeout_seconds, int32_t* id) {
+  return Call([&]() -> absl::Status {
+    if (ranks == nullptr || count < 0 || id == nullptr) {
+      return absl::InvalidArgumentError("a process set needs a list of ranks, and room for its number");
+    }
+    ASSIGN_OR_RETURN(const Instant deadline, ToDeadline(timeout_seconds));
+    ASSIGN_OR_RETURN(*id, Worker().AddProcessSet({ranks, ranks + count}, deadline));
+    return absl::OkStatus();
+  });
+}
+
+fdl_code fdl_remove_process_set(int32_t id, double timeout_seconds) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Instant deadline, ToDeadline(timeout_seconds));
+    return Worker().RemoveProcessSet(id, deadline);
+  });
+}
+
+int32_t fdl_process_set_ranks(int32_t id, int32_t* ranks, int32_t room) {
+  return Ask([&]() -> absl::StatusOr<int32_t> {
+    const auto member = Worker().membership();
+    const std::vector<Rank> all = member == nullptr ? std::vector<Rank>() : member->RanksOf(id);
+    if (all.empty()) return absl::InvalidArgumentError(absl::StrCat("there is no process set ", id));
+    return CopyOut(all, ranks, room);
+  });
+}
+
+int32_t fdl_process_set_ids(int32_t* ids, int32_t room) {
+  return Ask([&]() -> absl::StatusOr<int32_t> {
+    const auto member = Worker().membership();
+    if (member == nullptr) return absl::FailedPreconditionError("not initialised: call init first");
+    return CopyOut(member->ids(), ids, room);
+  });
+}
+
 int32_t fdl_poll(fdl_handle handle) {
   return Ask([&]() -> absl::StatusOr<int32_t> {
     ASSIGN_OR_RETURN(const bool finished, Worker().handles().Poll(handle));
@@ -181,6 +230,13 @@ fdl_code fdl_gathered(fdl_handle handle, const void** data, int64_t* bytes, cons
     if (bytes != nullptr) *bytes = result->output.size();
     if (first_dims != nullptr) *first_dims = result->rows.data();
     return absl::OkStatus();
+  });
+}
+
+fdl_code fdl_result(fdl_handle handle, fdl_result_info* result) {
+  return Call([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const Result* known, Worker().handles().ResultOf(handle));
+    return GiveResult(*known, result);
   });
 }
 

@@ -45,15 +45,39 @@ typedef enum fdl_code {
 
 typedef enum fdl_dtype {
   FDL_UINT8 = 0,
+  FDL_INT8 = 1,
+  FDL_UINT16 = 2,
+  FDL_INT16 = 3,
   FDL_INT32 = 4,
   FDL_INT64 = 5,
   FDL_FLOAT16 = 6,
   FDL_FLOAT32 = 7,
   FDL_FLOAT64 = 8,
+  FDL_BOOL = 9, /* one byte; sum and max are "or", product and min "and"; no average */
   FDL_BFLOAT16 = 10
 } fdl_dtype;
 
-typedef enum fdl_reduce_op { FDL_AVERAGE = 0, FDL_SUM = 1, FDL_MIN = 3, FDL_MAX = 4, FDL_PRODUCT = 5 } fdl_reduce_op;
+typedef enum fdl_reduce_op {
+  FDL_AVERAGE = 0,
+  FDL_SUM = 1,
+  FDL_ADASUM = 2, /* floating point only, each tensor by itself */
+  FDL_MIN = 3,
+  FDL_MAX = 4,
+  FDL_PRODUCT = 5
+} fdl_reduce_op;
+
+typedef enum fdl_kind {
+  FDL_ALLREDUCE = 0,
+  FDL_ALLGATHER = 1,
+  FDL_BROADCAST = 2,
+  FDL_JOIN =
+      3, /* this rank has nothing more to give: it gives nothing to what the others ask for, until all have joined */
+  FDL_ALLTOALL = 5,
+  FDL_BARRIER = 6,
+  FDL_REDUCESCATTER = 7,
+  FDL_SEND = 8, /* with FDL_RECEIVE under the same name on another rank */
+  FDL_RECEIVE = 9
+} fdl_kind;
 
 /* An operation that was enqueued. Never zero. Lives until fdl_release. */
 typedef uint64_t fdl_handle;
@@ -75,6 +99,37 @@ typedef struct fdl_reduce_args {
   double prescale;
   double postscale; /* output = postscale * op(prescale * input) */
 } fdl_reduce_args;
+
+/* An operation of any kind, for fdl_begin. Set it to zero first, then what its kind needs. */
+typedef struct fdl_request {
+  size_t struct_size;
+  int32_t kind;        /* fdl_kind */
+  int32_t process_set; /* 0: all ranks */
+  const char* name;    /* join: may be NULL */
+  const void* input;   /* all but join, barrier and receive */
+  void* output;        /* allreduce, broadcast, receive; the others give their result to fdl_result */
+  const int64_t* shape;
+  int32_t dims;
+  int32_t dtype;   /* fdl_dtype */
+  int32_t op;      /* allreduce, reducescatter: fdl_reduce_op */
+  int32_t peer;    /* broadcast: whose data; send: to whom; receive: from whom; its rank among all */
+  double prescale; /* allreduce, reducescatter: output = postscale * op(prescale * input); 1 if it is not to be scaled */
+  double postscale;
+  const int64_t* splits; /* alltoall: rows for each rank, in order; NULL: the same number for all */
+  int32_t splits_count;
+  int32_t priority; /* what is ready with a higher one goes first */
+} fdl_request;
+
+/* What an operation has given, apart from `output`. */
+typedef struct fdl_result_info {
+  size_t struct_size;
+  const void* data; /* allgather, alltoall, reducescatter; owned by the handle, until fdl_release */
+  int64_t bytes;
+  const int64_t* rows; /* by rank: allgather: the first dimension there; alltoall: rows that came from there;
+                          reducescatter: rows that it gets */
+  int32_t rows_count;
+  int32_t last_joined; /* join: the rank that joined last; else -1 */
+} fdl_result_info;
 
 typedef struct fdl_init_args {
   size_t struct_size;
@@ -128,6 +183,20 @@ FDL_EXPORT fdl_code fdl_allgather(const char* name, const fdl_tensor* tensor, fd
 FDL_EXPORT fdl_code fdl_broadcast(const char* name, const fdl_tensor* tensor, int32_t root, fdl_handle* handle);
 FDL_EXPORT fdl_code fdl_barrier(const char* name, fdl_handle* handle);
 
+/* Begins `count` operations of one process set, which run together; `handles` has room for all. The functions above are
+ * short forms of this one. Each request has the struct_size of the first. */
+FDL_EXPORT fdl_code fdl_begin(const fdl_request* requests, int32_t count, fdl_handle* handles);
+
+/* Process sets: some of the ranks, who run operations among themselves. Set 0, of all ranks, is always there. All ranks
+ * of the job make the same changes in the same order, whether they are in the set or not; each call blocks until all
+ * have made it. FDL_DEADLINE_EXCEEDED after `timeout_seconds` (negative: for ever): call again to go on waiting. */
+FDL_EXPORT fdl_code fdl_add_process_set(const int32_t* ranks, int32_t count, double timeout_seconds, int32_t* id);
+FDL_EXPORT fdl_code fdl_remove_process_set(int32_t id, double timeout_seconds);
+/* How many ranks set `id` has, and which: as many as there is room for. -1: there is no such set. */
+FDL_EXPORT int32_t fdl_process_set_ranks(int32_t id, int32_t* ranks, int32_t room);
+/* How many sets there are, and their numbers, as many as there is room for. -1: not initialised. */
+FDL_EXPORT int32_t fdl_process_set_ids(int32_t* ids, int32_t room);
+
 /* 1 when finished (well or not), 0 when not, -1 for an unknown handle. */
 FDL_EXPORT int32_t fdl_poll(fdl_handle handle);
 
@@ -138,6 +207,9 @@ FDL_EXPORT fdl_code fdl_wait(fdl_handle handle, double timeout_seconds);
 /* What an allgather that finished with FDL_OK has gathered: *data (owned by the handle, until fdl_release), *bytes, and
  * the first dimension of every rank, `size` numbers. Any of the pointers may be NULL. */
 FDL_EXPORT fdl_code fdl_gathered(fdl_handle handle, const void** data, int64_t* bytes, const int64_t** first_dims);
+
+/* The same for every kind of operation: fills what result->struct_size has room for. */
+FDL_EXPORT fdl_code fdl_result(fdl_handle handle, fdl_result_info* result);
 
 /* Forgets the handle. An unfinished operation goes on to its end: its tensors stay borrowed until then. */
 FDL_EXPORT fdl_code fdl_release(fdl_handle handle);

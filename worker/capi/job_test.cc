@@ -141,6 +141,14 @@ TEST_P(Job, EveryOperationGivesEveryRankTheSame) {
   EXPECT_TRUE(agent_->AwaitLeft(3, Now() + kLong));
 }
 
+TEST_P(Job, OperationsOfTheOtherKinds) {
+  for (const int size : {2, 3}) EXPECT_THAT(Run("other_operations", size), Each(0)) << size << " ranks";
+}
+
+TEST_P(Job, ProcessSetsThatOverlapComeAndGo) { EXPECT_THAT(Run("process_sets", 3), Each(0)); }
+
+TEST_P(Job, RanksThatWantOtherProcessSetsAreTold) { EXPECT_THAT(Run("process_sets_differ", 3), Each(0)); }
+
 TEST_P(Job, AMismatchIsAnErrorEverywhereAndTheJobGoesOn) { EXPECT_THAT(Run("mismatch", 3), Each(0)); }
 
 TEST_P(Job, ShutdownOfOneFailsWhatTheOthersWaitFor) { EXPECT_THAT(Run("shutdown", 3), Each(0)); }

@@ -8,10 +8,12 @@
 
 namespace farandole {
 
-Handle HandleTable::Add() {
+Handle HandleTable::Add(const std::shared_ptr<Engine>& engine) {
+  auto operation = std::make_shared<Operation>();
+  operation->engine = engine;
   MutexLock lock(&mutex_);
   const Handle handle = next_++;
-  operations_.emplace(handle, std::make_shared<Operation>());
+  operations_.emplace(handle, std::move(operation));
   return handle;
 }
 
@@ -20,9 +22,9 @@ void HandleTable::Finish(Handle handle, absl::Status status, Result result) {
   const auto it = operations_.find(handle);
   CHECK(it != operations_.end() && !it->second->finished) << "operation " << handle << " finished twice";
   Operation& operation = *it->second;
-  operation.finished = true;
   operation.status = std::move(status);
   operation.result = std::move(result);
+  operation.finished.store(true, std::memory_order_release);
   operation.ended.NotifyAll();
   if (operation.released) operations_.erase(it);  // those who wait share it
 }
@@ -30,13 +32,20 @@ void HandleTable::Finish(Handle handle, absl::Status status, Result result) {
 absl::StatusOr<bool> HandleTable::Poll(Handle handle) const {
   MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const OperationPtr operation, Find(handle));
-  return operation->finished;
+  return operation->finished.load();
 }
 
 absl::Status HandleTable::Wait(Handle handle, Instant deadline) {
+  OperationPtr operation;
+  {
+    MutexLock lock(&mutex_);
+    ASSIGN_OR_RETURN(operation, Find(handle));
+  }
+  if (const std::shared_ptr<Engine> engine = operation->engine.lock(); engine != nullptr) {
+    engine->Assist([&] { return operation->finished.load(std::memory_order_acquire); }, deadline);
+  }
   MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(const OperationPtr operation, Find(handle));
-  if (!operation->ended.AwaitUntil(&mutex_, deadline, [&] { return operation->finished; })) {
+  if (!operation->ended.AwaitUntil(&mutex_, deadline, [&] { return operation->finished.load(); })) {
     return absl::DeadlineExceededError(absl::StrCat("operation ", handle, " has not finished yet; it goes on"));
   }
   return operation->status;

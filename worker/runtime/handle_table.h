@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -7,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "collectives/engine/engine.h"
 #include "collectives/engine/request.h"
 #include "tools/base/instant.h"
 #include "tools/base/mutex.h"
@@ -24,8 +26,8 @@ using Handle = uint64_t;
 // Thread-safe.
 class HandleTable {
  public:
-  // A new, unfinished operation.
-  Handle Add() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A new, unfinished operation. Who waits for it assists `engine`, unless that is null.
+  Handle Add(const std::shared_ptr<Engine>& engine) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // It has ended with `status` and, when OK, with `result`. Wakes those who wait for it. Exactly once per operation.
   void Finish(Handle handle, absl::Status status, Result result) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,8 +50,9 @@ class HandleTable {
 
  private:
   struct Operation {
-    bool finished = false;
-    bool released = false;  // kept only for those who wait
+    std::weak_ptr<Engine> engine;
+    std::atomic<bool> finished = false;  // written under the lock
+    bool released = false;               // kept only for those who wait
     absl::Status status;
     Result result;
     CondVar ended;

@@ -21,7 +21,7 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 
 TEST(HandleTable, FinishedOperationTellsItsStatusAndResult) {
   HandleTable table;
-  const Handle handle = table.Add();
+  const Handle handle = table.Add(nullptr);
   EXPECT_NE(handle, 0u);
   EXPECT_THAT(table.Poll(handle), IsOkAndHolds(false));
   EXPECT_THAT(table.ResultOf(handle), StatusIs(absl::StatusCode::kFailedPrecondition));
@@ -36,7 +36,7 @@ TEST(HandleTable, FinishedOperationTellsItsStatusAndResult) {
 
 TEST(HandleTable, FailedOperationTellsWhyEachTimeItIsAsked) {
   HandleTable table;
-  const Handle handle = table.Add();
+  const Handle handle = table.Add(nullptr);
   table.Finish(handle, absl::UnavailableError("rank 1 was lost"), {});
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(table.Wait(handle, Now() + kLong), StatusIs(absl::StatusCode::kUnavailable, "rank 1 was lost"));
@@ -46,7 +46,7 @@ TEST(HandleTable, FailedOperationTellsWhyEachTimeItIsAsked) {
 
 TEST(HandleTable, AWaitThatGivesUpCanBeRepeated) {
   HandleTable table;
-  const Handle handle = table.Add();
+  const Handle handle = table.Add(nullptr);
   EXPECT_THAT(table.Wait(handle, Now()), StatusIs(absl::StatusCode::kDeadlineExceeded));
   EXPECT_THAT(table.Wait(handle, Now() + absl::Milliseconds(2)), StatusIs(absl::StatusCode::kDeadlineExceeded));
   table.Finish(handle, absl::OkStatus(), {});
@@ -55,7 +55,7 @@ TEST(HandleTable, AWaitThatGivesUpCanBeRepeated) {
 
 TEST(HandleTable, UnknownAndReleasedHandlesAreNotFound) {
   HandleTable table;
-  const Handle released = table.Add();
+  const Handle released = table.Add(nullptr);
   table.Finish(released, absl::OkStatus(), {});
   EXPECT_OK(table.Release(released));
   for (const Handle handle : {Handle{0}, released, Handle{12345}}) {
@@ -68,7 +68,7 @@ TEST(HandleTable, UnknownAndReleasedHandlesAreNotFound) {
 
 TEST(HandleTable, ReleasedUnfinishedOperationFinishesUnseen) {
   HandleTable table;
-  const Handle handle = table.Add();
+  const Handle handle = table.Add(nullptr);
   EXPECT_OK(table.Release(handle));
   EXPECT_THAT(table.Poll(handle), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(table.size(), 1);
@@ -86,7 +86,7 @@ TEST(HandleTable, ManyThreadsAddWaitAndRelease) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kEach; ++i) {
-        const Handle handle = table.Add();
+        const Handle handle = table.Add(nullptr);
         std::thread finisher;
         if (i % 50 == 0) {
           finisher = std::thread([&, handle] { table.Finish(handle, absl::OkStatus(), {}); });

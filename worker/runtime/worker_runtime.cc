@@ -1,6 +1,6 @@
 #include "worker/runtime/worker_runtime.h"
 
-#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,21 +31,46 @@ bool Asks(const std::vector<SessionAction>& actions) {
   return false;
 }
 
-}  // namespace
-
-struct WorkerRuntime::Membership {
-  Place place;
-  Generation generation;
-  AgentClient* client = nullptr;  // none in a group of one; outlives the engine
-  std::atomic<bool> loss_reported = false;
-  std::unique_ptr<Engine> engine;  // last: its threads use the others until it has ended
-
-  // Tells the person at the launcher about the first operation that a lost peer has failed.
-  void Note(const absl::Status& status) {
-    if (client == nullptr || !absl::IsUnavailable(status) || loss_reported.exchange(true)) return;
-    client->Report(generation, std::string(status.message()));
+// Drops it, and waits until no thread that waited for an operation, or began one, still uses an engine: all operations
+// have ended, so they are on their way out.
+void AwaitGone(std::shared_ptr<Membership> membership) {
+  if (membership == nullptr) return;
+  const std::vector<std::weak_ptr<Engine>> traces = membership->Traces();
+  membership = nullptr;
+  for (const std::weak_ptr<Engine>& trace : traces) {
+    while (!trace.expired()) std::this_thread::yield();
   }
-};
+}
+
+// A root is named by its rank in the whole group.
+absl::Status ToSetRank(const Membership::Set& set, int process_set, Request& request) {
+  const bool names_one = request.kind == OperationKind::kBroadcast || request.kind == OperationKind::kSend ||
+                         request.kind == OperationKind::kReceive;
+  if (process_set == 0 || !names_one) return absl::OkStatus();
+  const absl::optional<Rank> place = PlaceIn(set.ranks, request.root);
+  if (!place.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", request.name, ": rank ", request.root,
+                                                   " is not in process set ", process_set, " of ranks ",
+                                                   RanksText(set.ranks)));
+  }
+  request.root = *place;
+  return absl::OkStatus();
+}
+
+// What the ranks said, one after the other.
+absl::Status CheckSame(const Result& result, const std::string& own) {
+  absl::string_view left(reinterpret_cast<const char*>(result.output.data()), result.output.size());
+  for (size_t rank = 0; rank < result.rows.size(); ++rank) {
+    const absl::string_view text = left.substr(0, result.rows[rank]);
+    left.remove_prefix(result.rows[rank]);
+    if (text == own) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ranks do not want the same: rank ", rank, " wants to ", text, ", this one to ", own));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 WorkerRuntime::WorkerRuntime(Lookup lookup) : lookup_(std::move(lookup)) {}
 
@@ -77,9 +102,9 @@ absl::Status WorkerRuntime::InitAlone() {
   GroupSpec spec;
   spec.generation = Generation(1);
   spec.members = {GroupMember{"localhost", Incarnation(RandomId()), ""}};
-  auto joined = std::make_shared<Membership>();
-  joined->generation = spec.generation;
-  ASSIGN_OR_RETURN(joined->engine, FormGroup(environment_, spec, nullptr, nullptr, Now() + kFormTimeout));
+  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+                   FormGroup(environment_, spec, nullptr, nullptr, Now() + kFormTimeout));
+  auto joined = std::make_shared<Membership>(spec, Place(), nullptr, std::move(engine));
   MutexLock lock(&mutex_);
   membership_ = std::move(joined);
   return absl::OkStatus();
@@ -132,14 +157,11 @@ absl::StatusOr<Assignment> WorkerRuntime::AwaitAssignment(Instant deadline) {
 }
 
 absl::Status WorkerRuntime::Adopt(const Assignment& assignment) {
-  auto joined = std::make_shared<Membership>();
-  joined->place = assignment.place;
-  joined->generation = assignment.group.generation;
-  joined->client = client_.get();
   SetLogPrefix(absl::StrCat("rank ", assignment.place.rank));
-  ASSIGN_OR_RETURN(joined->engine,
+  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
                    FormGroup(environment_, assignment.group, listener_.get(), slabs_.get(), Now() + kFormTimeout),
-                   std::move(_) << "generation " << joined->generation);
+                   std::move(_) << "generation " << assignment.group.generation);
+  auto joined = std::make_shared<Membership>(assignment.group, assignment.place, client_.get(), std::move(engine));
   MutexLock lock(&mutex_);
   if (!lost_.empty()) return absl::UnavailableError(lost_);
   membership_ = std::move(joined);
@@ -163,7 +185,7 @@ void WorkerRuntime::Shutdown() {
 void WorkerRuntime::EndSession() {
   const Instant deadline = Now() + kLeaveTimeout;
   std::shared_ptr<Membership> leaving = membership();
-  if (leaving != nullptr) leaving->engine->Shutdown(deadline);
+  if (leaving != nullptr) leaving->Shutdown(deadline);
   std::vector<SessionAction> actions;
   Generation generation;
   {
@@ -173,7 +195,7 @@ void WorkerRuntime::EndSession() {
     actions = Step(LeaveWanted{});
     generation = state_.generation();
   }
-  leaving = nullptr;
+  AwaitGone(std::move(leaving));
   if (Asks<LeaveGeneration>(actions)) {
     const absl::Status told = client_->Leave(generation, Now() + kAgentTimeout);
     if (!told.ok()) LOG(INFO) << told.message();
@@ -207,7 +229,7 @@ void WorkerRuntime::OnAgentLost(std::string reason) {
     failed = membership_;
     changed_.NotifyAll();
   }
-  if (failed != nullptr) failed->engine->Abort(reason);
+  if (failed != nullptr) failed->Abort(reason);
 }
 
 std::vector<SessionAction> WorkerRuntime::Step(const SessionEvent& event) {
@@ -217,7 +239,7 @@ std::vector<SessionAction> WorkerRuntime::Step(const SessionEvent& event) {
   return actions;
 }
 
-std::shared_ptr<WorkerRuntime::Membership> WorkerRuntime::membership() const {
+std::shared_ptr<Membership> WorkerRuntime::membership() const {
   MutexLock lock(&mutex_);
   return membership_;
 }
@@ -225,30 +247,99 @@ std::shared_ptr<WorkerRuntime::Membership> WorkerRuntime::membership() const {
 absl::optional<Place> WorkerRuntime::place() const {
   MutexLock lock(&mutex_);
   if (membership_ == nullptr) return absl::nullopt;
-  return membership_->place;
+  return membership_->place();
 }
 
-absl::StatusOr<std::vector<Handle>> WorkerRuntime::Enqueue(std::vector<Request> requests) {
+absl::StatusOr<std::vector<Handle>> WorkerRuntime::Enqueue(std::vector<Request> requests, int process_set) {
   const std::shared_ptr<Membership> member = membership();
   if (member == nullptr) return absl::FailedPreconditionError("not initialised: call init first");
+  ASSIGN_OR_RETURN(const Membership::Set set, member->Find(process_set));
+  for (Request& request : requests) RETURN_IF_ERROR(ToSetRank(set, process_set, request));
   std::vector<Handle> handles;
   std::vector<Engine::Done> done;
   for (size_t i = 0; i < requests.size(); ++i) {
-    const Handle handle = handles_.Add();
+    const Handle handle = handles_.Add(set.engine);
     handles.push_back(handle);
-    // The engine is part of the membership and ends before it, so the bare pointer is safe.
-    done.push_back([this, handle, member = member.get()](absl::Status status, Result result) {
+    // The engines are part of the membership and end before it, so the bare pointer is safe.
+    done.push_back([this, handle, member = member.get(), ranks = process_set == 0 ? std::vector<Rank>() : set.ranks](
+                       absl::Status status, Result result) {
       member->Note(status);
+      if (result.last_joined >= 0 && !ranks.empty()) result.last_joined = ranks[result.last_joined];
       handles_.Finish(handle, std::move(status), std::move(result));
     });
   }
-  const absl::Status status = member->engine->Enqueue(std::move(requests), std::move(done));
+  const absl::Status status = set.engine->Enqueue(std::move(requests), std::move(done));
   if (status.ok()) return handles;
   member->Note(status);  // the engine had ended before
   for (const Handle handle : handles) {
     handles_.Finish(handle, status, {});
     handles_.Release(handle).IgnoreError();
   }
+  return status;
+}
+
+absl::StatusOr<int> WorkerRuntime::AddProcessSet(std::vector<Rank> ranks, Instant deadline) {
+  const std::shared_ptr<Membership> member = membership();
+  if (member == nullptr) return absl::FailedPreconditionError("not initialised: call init first");
+  ASSIGN_OR_RETURN(ranks, member->CheckNew(std::move(ranks)));
+  RETURN_IF_ERROR(AgreeOn(absl::StrCat("add the process set of ranks ", RanksText(ranks)), deadline));
+  MutexLock life(&life_mutex_);
+  if (membership() != member) return absl::AbortedError("shutdown was called meanwhile");
+  absl::optional<GroupSpec> group;
+  const int id = member->BeginSet(std::move(ranks), &group);
+  if (!group.has_value()) return id;
+  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+                   FormGroup(environment_, *group, listener_.get(), slabs_.get(), Now() + kFormTimeout),
+                   std::move(_) << "process set " << id);
+  member->JoinSet(id, std::move(engine));
+  return id;
+}
+
+absl::Status WorkerRuntime::RemoveProcessSet(int id, Instant deadline) {
+  const std::shared_ptr<Membership> member = membership();
+  if (member == nullptr) return absl::FailedPreconditionError("not initialised: call init first");
+  RETURN_IF_ERROR(member->CheckRemovable(id));
+  RETURN_IF_ERROR(AgreeOn(absl::StrCat("remove process set ", id), deadline));
+  member->RemoveSet(id, Now() + kLeaveTimeout);
+  return absl::OkStatus();
+}
+
+// All ranks say what they want to change, and see whether they want the same. One call begins it, and others may go on
+// waiting for it.
+absl::Status WorkerRuntime::AgreeOn(const std::string& text, Instant deadline) {
+  std::shared_ptr<Change> change;
+  {
+    MutexLock lock(&mutex_);
+    if (change_ == nullptr) change_ = std::make_shared<Change>(Change{text, 0});
+    change = change_;
+  }
+  if (change->text != text) {
+    return absl::FailedPreconditionError(absl::StrCat("this rank still waits for the others, to ", change->text));
+  }
+  if (change->handle == 0) {
+    Request request;
+    request.kind = OperationKind::kAllGather;
+    request.name = "process_set.change";
+    request.dtype = DType::kUint8;
+    request.shape = {static_cast<int64_t>(change->text.size())};
+    request.input = change->text.data();
+    std::vector<Request> requests;
+    requests.push_back(std::move(request));
+    const absl::StatusOr<std::vector<Handle>> begun = Enqueue(std::move(requests), 0);
+    if (!begun.ok()) return EndChange(begun.status());
+    change->handle = begun->front();
+  }
+  const absl::Status ended = handles_.Wait(change->handle, deadline);
+  if (absl::IsDeadlineExceeded(ended)) return ended;
+  absl::Status agreed = ended;
+  if (const auto result = handles_.ResultOf(change->handle); result.ok()) agreed = CheckSame(**result, text);
+  handles_.Release(change->handle).IgnoreError();
+  return EndChange(agreed);
+}
+
+absl::Status WorkerRuntime::EndChange(absl::Status status) {
+  MutexLock lock(&mutex_);
+  change_ = nullptr;
   return status;
 }
 

@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "collectives/engine/engine.h"
 #include "collectives/transport/slab_source.h"
 #include "collectives/transport/tcp/tcp_listener.h"
 #include "tools/base/instant.h"
@@ -18,6 +17,7 @@
 #include "worker/runtime/assignment.h"
 #include "worker/runtime/environment.h"
 #include "worker/runtime/handle_table.h"
+#include "worker/runtime/membership.h"
 #include "worker/runtime/session_state.h"
 
 namespace farandole {
@@ -59,16 +59,32 @@ class WorkerRuntime {
   // Nothing when not initialised.
   absl::optional<Place> place() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins all of `requests` as one group, or none; one handle for each. FailedPrecondition when not initialised, else
-  // the errors of Engine::Enqueue.
-  absl::StatusOr<std::vector<Handle>> Enqueue(std::vector<Request> requests) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Begins all of `requests` as one group, or none; one handle for each. A root and a peer are named by their ranks in
+  // the whole group. FailedPrecondition when not initialised; InvalidArgument for a process set that does not exist or
+  // that this rank is not in; else the errors of Engine::Enqueue.
+  absl::StatusOr<std::vector<Handle>> Enqueue(std::vector<Request> requests, int process_set)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Changes that all ranks of the group make, in the same order, whether they are in the set or not; blocks until all
+  // have called. DeadlineExceeded: not all have; the same call again goes on waiting. InvalidArgument: it makes no set
+  // (process_set_table.h), or the ranks do not want the same; nothing has changed. Add returns the set's number.
+  absl::StatusOr<int> AddProcessSet(std::vector<Rank> ranks, Instant deadline) ABSL_LOCKS_EXCLUDED(life_mutex_, mutex_);
+  absl::Status RemoveProcessSet(int id, Instant deadline) ABSL_LOCKS_EXCLUDED(life_mutex_, mutex_);
+
+  // Null when not initialised.
+  std::shared_ptr<Membership> membership() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   HandleTable& handles() { return handles_; }
 
  private:
-  // The generation this worker is in. Shared by the calls that use it while another thread shuts it down.
-  struct Membership;
+  // A change of process sets that this rank has announced and not all others.
+  struct Change {
+    const std::string text;
+    Handle handle;
+  };
 
+  absl::Status AgreeOn(const std::string& text, Instant deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status EndChange(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status InitAlone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(life_mutex_);
   absl::Status BeginJoin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(life_mutex_);
   absl::Status ConnectAndJoin(Generation after) ABSL_EXCLUSIVE_LOCKS_REQUIRED(life_mutex_);
@@ -82,7 +98,6 @@ class WorkerRuntime {
   void OnAgentLost(std::string reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<SessionAction> Step(const SessionEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<Membership> membership() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Lookup lookup_;
   HandleTable handles_;
@@ -103,6 +118,7 @@ class WorkerRuntime {
   absl::optional<Assignment> assigned_ ABSL_GUARDED_BY(mutex_);  // to be adopted
   std::string lost_ ABSL_GUARDED_BY(mutex_);                     // why the agent is gone; empty: it is not
   std::shared_ptr<Membership> membership_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Change> change_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace farandole

@@ -42,7 +42,7 @@ absl::Status Sum(WorkerRuntime* worker, const std::string& name, float* value) {
   request.name = name;
   request.shape = {1};
   request.input = request.output = value;
-  auto handles = worker->Enqueue({request});
+  auto handles = worker->Enqueue({request}, 0);
   if (!handles.ok()) return handles.status();
   absl::Status status = worker->handles().Wait(handles->at(0), Soon());
   EXPECT_OK(worker->handles().Release(handles->at(0)));
@@ -176,7 +176,7 @@ TEST_P(WorkersTest, ALostAgentFailsWhatRunsAndEveryLaterInit) {
   request.name = "never";
   request.shape = {1};
   request.input = request.output = &value;
-  ASSERT_OK_AND_ASSIGN(const std::vector<Handle> handles, workers_[0]->Enqueue({request}));
+  ASSERT_OK_AND_ASSIGN(const std::vector<Handle> handles, workers_[0]->Enqueue({request}, 0));
   agent_->Die();
   // It is the other worker's agent too, which may hear of it first and go: what is lost then is the other worker.
   EXPECT_THAT(workers_[0]->handles().Wait(handles[0], Soon()),

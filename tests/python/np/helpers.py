@@ -4,8 +4,18 @@ import torch
 
 import horovod.torch as hvd
 
-REDUCED = [torch.uint8, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64]
-MOVED = REDUCED + [torch.bool, torch.int8, torch.int16, torch.complex64, torch.complex128]
+REDUCED = [
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+]
+MOVED = REDUCED + [torch.bool, torch.complex64, torch.complex128]
 
 
 def tensor_of(rank, shape, dtype, seed=0):

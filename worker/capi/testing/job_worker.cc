@@ -105,6 +105,131 @@ bool RunOperations() {
   return true;
 }
 
+fdl_request RequestOf(int32_t kind, const char* name, Tensor* tensor) {
+  const fdl_tensor description = tensor->Describe();
+  fdl_request request = {};
+  request.struct_size = sizeof request;
+  request.kind = kind;
+  request.name = name;
+  request.input = description.input;
+  request.shape = description.shape;
+  request.dims = description.dims;
+  request.dtype = description.dtype;
+  request.op = FDL_SUM;
+  request.prescale = request.postscale = 1.0;
+  return request;
+}
+
+// What came of it stays with the handle.
+bool RunOne(const fdl_request& request, fdl_handle* handle, fdl_result_info* result) {
+  REQUIRE(fdl_begin(&request, 1, handle) == FDL_OK);
+  REQUIRE(fdl_wait(*handle, kLong) == FDL_OK);
+  result->struct_size = sizeof *result;
+  REQUIRE(fdl_result(*handle, result) == FDL_OK);
+  return true;
+}
+
+// The kinds that only fdl_begin has.
+bool RunOtherOperations(int32_t process_set, int rank, int size) {
+  Tensor tensor(std::vector<float>(size, static_cast<float>(rank)));
+  fdl_handle handle = 0;
+  fdl_result_info result = {};
+  fdl_request request = RequestOf(FDL_ALLTOALL, "alltoall", &tensor);
+  request.process_set = process_set;
+  REQUIRE(RunOne(request, &handle, &result));
+  REQUIRE(result.bytes == static_cast<int64_t>(sizeof(float)) * size && result.rows_count == size);
+  for (int r = 0; r < size; ++r) {
+    REQUIRE(static_cast<const float*>(result.data)[r] == static_cast<float>(r) && result.rows[r] == 1);
+  }
+  REQUIRE(fdl_release(handle) == FDL_OK);
+
+  request.kind = FDL_REDUCESCATTER;
+  request.name = "reducescatter";
+  REQUIRE(RunOne(request, &handle, &result));
+  REQUIRE(static_cast<const float*>(result.data)[0] == size * (size - 1) / 2.0f);
+  REQUIRE(fdl_release(handle) == FDL_OK);
+
+  request.kind = FDL_JOIN;
+  REQUIRE(RunOne(request, &handle, &result));
+  REQUIRE(result.last_joined >= 0 && result.last_joined < fdl_size());
+  REQUIRE(fdl_release(handle) == FDL_OK);
+  return true;
+}
+
+bool RunSendAndReceive() {
+  Tensor sent({5.0f, 6.0f}), received({0.0f, 0.0f});
+  fdl_request request = RequestOf(FDL_SEND, "message", fdl_rank() == 0 ? &sent : &received);
+  fdl_handle handle = 0;
+  request.peer = 1;
+  if (fdl_rank() == 1) {
+    request.kind = FDL_RECEIVE;
+    request.peer = 0;
+    request.output = received.data.data();
+  }
+  if (fdl_rank() < 2) {
+    REQUIRE(fdl_begin(&request, 1, &handle) == FDL_OK && Finish(handle) == FDL_OK);
+  }
+  REQUIRE(fdl_rank() != 1 || (received.data[0] == 5.0f && received.data[1] == 6.0f));
+  return true;
+}
+
+bool OtherOperations() {
+  REQUIRE(Init());
+  REQUIRE(RunOtherOperations(0, fdl_rank(), fdl_size()));
+  REQUIRE(RunSendAndReceive());
+  REQUIRE(RunOperations());
+  REQUIRE(fdl_shutdown() == FDL_OK);
+  return true;
+}
+
+// Two sets that overlap in the last rank; then one is removed, and its number is used again.
+bool ProcessSets() {
+  REQUIRE(Init());
+  const int rank = fdl_rank(), size = fdl_size(), last = size - 1;
+  const std::vector<int32_t> ends = {last, 0}, single = {last};
+  int32_t of_ends = 0, of_single = 0;
+  REQUIRE(fdl_add_process_set(ends.data(), 2, kLong, &of_ends) == FDL_OK && of_ends == 1);
+  REQUIRE(fdl_add_process_set(single.data(), 1, kLong, &of_single) == FDL_OK && of_single == 2);
+  REQUIRE(fdl_add_process_set(ends.data(), 2, kLong, &of_ends) == FDL_INVALID_ARGUMENT);
+  int32_t ranks[2] = {};
+  REQUIRE(fdl_process_set_ranks(of_ends, ranks, 2) == 2 && ranks[0] == 0 && ranks[1] == last);
+  REQUIRE(fdl_process_set_ids(nullptr, 0) == 3 && fdl_process_set_ranks(9, nullptr, 0) == -1);
+  if (rank == 0 || rank == last) {
+    REQUIRE(RunOtherOperations(of_ends, rank == 0 ? 0 : 1, 2));
+  } else {
+    Tensor tensor({1.0f});
+    fdl_request request = RequestOf(FDL_ALLREDUCE, "not mine", &tensor);
+    request.output = tensor.data.data();
+    request.process_set = of_ends;
+    fdl_handle handle = 0;
+    REQUIRE(fdl_begin(&request, 1, &handle) == FDL_INVALID_ARGUMENT);
+    REQUIRE(std::strstr(fdl_last_error(), "is not in process set 1") != nullptr);
+  }
+  if (rank == last) {
+    REQUIRE(RunOtherOperations(of_single, 0, 1));
+  }
+  REQUIRE(RunOperations());
+  REQUIRE(fdl_remove_process_set(of_ends, kLong) == FDL_OK);
+  REQUIRE(fdl_remove_process_set(0, kLong) == FDL_INVALID_ARGUMENT);
+  const std::vector<int32_t> first = {0};
+  REQUIRE(fdl_add_process_set(first.data(), 1, kLong, &of_ends) == FDL_OK && of_ends == 1);
+  REQUIRE(RunOperations());
+  REQUIRE(fdl_shutdown() == FDL_OK);
+  return true;
+}
+
+// The ranks want different sets: all are told, and go on.
+bool ProcessSetsDiffer() {
+  REQUIRE(Init());
+  const std::vector<int32_t> mine = {fdl_rank()};
+  int32_t id = 0;
+  REQUIRE(fdl_add_process_set(mine.data(), 1, kLong, &id) == FDL_INVALID_ARGUMENT);
+  REQUIRE(std::strstr(fdl_last_error(), "do not want the same") != nullptr);
+  REQUIRE(RunOperations());
+  REQUIRE(fdl_shutdown() == FDL_OK);
+  return true;
+}
+
 bool Operations() {
   REQUIRE(Init());
   REQUIRE(fdl_size() >= 2 && fdl_local_size() == fdl_size() && fdl_local_rank() == fdl_rank());
@@ -242,6 +367,9 @@ bool Fork() {
 int RunJobWorker(const std::string& role) {
   const std::map<std::string, bool (*)()> roles = {
       {"operations", Operations},
+      {"other_operations", OtherOperations},
+      {"process_sets", ProcessSets},
+      {"process_sets_differ", ProcessSetsDiffer},
       {"mismatch", Mismatch},
       {"shutdown", Shutdown},
       {"init_again", InitAgain},

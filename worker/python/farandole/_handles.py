@@ -57,18 +57,14 @@ class Operation(object):
         self.native = ()
         self.keep = None
 
-    def gathered(self, part, ranks):
-        """What the allgather `part` has brought: (address, bytes, every rank's first dimension). Valid until
-        release."""
-        data = ctypes.c_void_p()
-        size = ctypes.c_int64()
-        dims = ctypes.POINTER(ctypes.c_int64)()
-        code = self.library.fdl_gathered(
-            self.native[part], ctypes.byref(data), ctypes.byref(size), ctypes.byref(dims)
-        )
+    def result(self, part):
+        """What `part` has brought: (address, bytes, rows by rank, rank that joined last); see fdl_result_info. The
+        memory is valid until release."""
+        info = _library.ResultInfo(ctypes.sizeof(_library.ResultInfo))
+        code = self.library.fdl_result(self.native[part], ctypes.byref(info))
         if code != errors.OK:
             raise errors.exception(code, _library.last_error(self.library))
-        return data.value, size.value, dims[:ranks]
+        return info.data, info.bytes, info.rows[: info.rows_count], info.last_joined
 
 
 def take():

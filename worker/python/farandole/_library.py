@@ -10,33 +10,48 @@ import threading
 ABI_VERSION = 1
 
 # fdl_dtype
-UINT8, INT32, INT64, FLOAT16, FLOAT32, FLOAT64, BFLOAT16 = 0, 4, 5, 6, 7, 8, 10
+UINT8, INT8, UINT16, INT16, INT32, INT64, FLOAT16, FLOAT32, FLOAT64, BOOL, BFLOAT16 = range(11)
+
+# fdl_kind
+ALLREDUCE, ALLGATHER, BROADCAST, JOIN, ALLTOALL, BARRIER, REDUCESCATTER = 0, 1, 2, 3, 5, 6, 7
 
 _lock = threading.Lock()
 _library = None
 
 
-class Tensor(ctypes.Structure):
-    """fdl_tensor"""
+class Request(ctypes.Structure):
+    """fdl_request"""
 
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
+        ("kind", ctypes.c_int32),
+        ("process_set", ctypes.c_int32),
+        ("name", ctypes.c_char_p),
         ("input", ctypes.c_void_p),
         ("output", ctypes.c_void_p),
         ("shape", ctypes.POINTER(ctypes.c_int64)),
         ("dims", ctypes.c_int32),
         ("dtype", ctypes.c_int32),
+        ("op", ctypes.c_int32),
+        ("peer", ctypes.c_int32),
+        ("prescale", ctypes.c_double),
+        ("postscale", ctypes.c_double),
+        ("splits", ctypes.POINTER(ctypes.c_int64)),
+        ("splits_count", ctypes.c_int32),
+        ("priority", ctypes.c_int32),
     ]
 
 
-class ReduceArgs(ctypes.Structure):
-    """fdl_reduce_args"""
+class ResultInfo(ctypes.Structure):
+    """fdl_result_info"""
 
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
-        ("op", ctypes.c_int32),
-        ("prescale", ctypes.c_double),
-        ("postscale", ctypes.c_double),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_int64),
+        ("rows", ctypes.POINTER(ctypes.c_int64)),
+        ("rows_count", ctypes.c_int32),
+        ("last_joined", ctypes.c_int32),
     ]
 
 
@@ -47,8 +62,7 @@ class InitArgs(ctypes.Structure):
 
 
 _HANDLE = ctypes.c_uint64
-_TENSOR = ctypes.POINTER(Tensor)
-_REDUCE_ARGS = ctypes.POINTER(ReduceArgs)
+_NUMBERS = ctypes.POINTER(ctypes.c_int32)
 _PLACES = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size", "is_homogeneous")
 
 # Name: (result, arguments).
@@ -59,25 +73,14 @@ _FUNCTIONS = {
     "fdl_init": (ctypes.c_int, [ctypes.POINTER(InitArgs)]),
     "fdl_shutdown": (ctypes.c_int, []),
     "fdl_is_initialized": (ctypes.c_int32, []),
-    "fdl_allreduce": (ctypes.c_int, [ctypes.c_char_p, _TENSOR, _REDUCE_ARGS, ctypes.POINTER(_HANDLE)]),
-    "fdl_grouped_allreduce": (
-        ctypes.c_int,
-        [ctypes.POINTER(ctypes.c_char_p), _TENSOR, ctypes.c_int32, _REDUCE_ARGS, ctypes.POINTER(_HANDLE)],
-    ),
-    "fdl_allgather": (ctypes.c_int, [ctypes.c_char_p, _TENSOR, ctypes.POINTER(_HANDLE)]),
-    "fdl_broadcast": (ctypes.c_int, [ctypes.c_char_p, _TENSOR, ctypes.c_int32, ctypes.POINTER(_HANDLE)]),
-    "fdl_barrier": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(_HANDLE)]),
+    "fdl_begin": (ctypes.c_int, [ctypes.POINTER(Request), ctypes.c_int32, ctypes.POINTER(_HANDLE)]),
+    "fdl_result": (ctypes.c_int, [_HANDLE, ctypes.POINTER(ResultInfo)]),
+    "fdl_add_process_set": (ctypes.c_int, [_NUMBERS, ctypes.c_int32, ctypes.c_double, _NUMBERS]),
+    "fdl_remove_process_set": (ctypes.c_int, [ctypes.c_int32, ctypes.c_double]),
+    "fdl_process_set_ranks": (ctypes.c_int32, [ctypes.c_int32, _NUMBERS, ctypes.c_int32]),
+    "fdl_process_set_ids": (ctypes.c_int32, [_NUMBERS, ctypes.c_int32]),
     "fdl_poll": (ctypes.c_int32, [_HANDLE]),
     "fdl_wait": (ctypes.c_int, [_HANDLE, ctypes.c_double]),
-    "fdl_gathered": (
-        ctypes.c_int,
-        [
-            _HANDLE,
-            ctypes.POINTER(ctypes.c_void_p),
-            ctypes.POINTER(ctypes.c_int64),
-            ctypes.POINTER(ctypes.POINTER(ctypes.c_int64)),
-        ],
-    ),
     "fdl_release": (ctypes.c_int, [_HANDLE]),
 }
 _FUNCTIONS.update({"fdl_" + place: (ctypes.c_int32, []) for place in _PLACES})

@@ -13,6 +13,7 @@ _SLICE_SECONDS = 0.1
 
 _pid = None  # the process that called init()
 _atexit_registered = False
+_dynamic = False
 _generation = 0  # how many times this process has joined
 
 
@@ -23,18 +24,17 @@ def init(comm=None, process_sets=None):
     exception that nobody caught.
 
     comm: None, or an empty list, for all ranks.
-    process_sets: None, or an empty list.
+    process_sets: None; a list of ProcessSet to register, the same on all ranks; or "dynamic", so that sets may be added
+    and removed later.
 
-    ImportError: the native library cannot be loaded. ValueError: joining failed, with the reason.
-    NotImplementedError: a subset of the ranks, or process sets.
+    ImportError: the native library cannot be loaded. ValueError: joining failed, with the reason, or two of the sets are
+    the same. NotImplementedError: a subset of the ranks.
     """
-    global _pid, _generation
+    global _pid, _generation, _dynamic
     if comm is not None and not isinstance(comm, (list, tuple, range)):
         raise ValueError("hvd.init(comm) with a communicator needs MPI, which farandole does not use")
     if comm:
         raise _later.error("hvd.init(comm=[...]) with a list of ranks")
-    if process_sets:
-        raise _later.error("hvd.init(process_sets=...)")
     library = _library.load()
     check_not_forked()
     if library.fdl_is_initialized():
@@ -49,6 +49,28 @@ def init(comm=None, process_sets=None):
         raise ValueError("Horovod initialization failed. " + _library.last_error(library))
     _generation += 1
     _handles.restart()
+    _dynamic = process_sets == "dynamic"
+    if process_sets and not _dynamic:
+        _register(process_sets)
+
+
+def _register(process_sets):
+    from farandole import process_sets as module  # it needs this one
+
+    for index, process_set in enumerate(process_sets):
+        try:
+            module.register(process_set)
+        except ValueError as error:
+            if "duplicate" not in str(error):
+                raise
+            raise ValueError(
+                "process_sets entry number %d is a duplicate: %s (%s)" % (index, process_set, error)
+            ) from error
+
+
+def dynamic_process_sets():
+    """Whether init was called with process_sets="dynamic"."""
+    return _dynamic
 
 
 def shutdown():

@@ -1,6 +1,12 @@
-"""Process sets. In this version there is one, of all ranks: `global_process_set`."""
+"""Process sets: some of the ranks, who run operations among themselves. `global_process_set` is all of them."""
 
-from farandole import _later, basics
+import ctypes
+import os
+
+from farandole import _library, basics, errors
+
+# See basics.init: Ctrl-C and TERM are acted upon between two slices.
+_SLICE_SECONDS = 0.1
 
 
 class ProcessSet(object):
@@ -59,11 +65,76 @@ class _GlobalProcessSet(ProcessSet):
 
 
 global_process_set = _GlobalProcessSet()
-add_process_set = _later.function("add_process_set")
-remove_process_set = _later.function("remove_process_set")
 
 
-def need_global(process_set):
-    """NotImplementedError unless `process_set` is the one of all ranks."""
-    if process_set is not global_process_set:
-        raise _later.error("an operation on a process set other than hvd.global_process_set")
+def _need_dynamic(what):
+    if basics.dynamic_process_sets() or os.environ.get("HOROVOD_DYNAMIC_PROCESS_SETS", "0") not in ("", "0"):
+        return
+    raise ValueError("Set HOROVOD_DYNAMIC_PROCESS_SETS=1 to allow %s process sets after initialization." % what)
+
+
+def _until_all_have_called(call):
+    """Repeats `call(seconds)`, which gives up after so long, until it does not; raises what its code means."""
+    code = errors.DEADLINE_EXCEEDED
+    while code == errors.DEADLINE_EXCEEDED:
+        code = call(_SLICE_SECONDS)
+    if code != errors.OK:
+        raise errors.exception(code, _library.last_error(_library.loaded()))
+
+
+def register(process_set):
+    """add_process_set without looking whether sets may be added now: what init does."""
+    library = basics.need_library()
+    ranks = (ctypes.c_int32 * len(process_set.ranks))(*process_set.ranks)
+    number = ctypes.c_int32()
+    _until_all_have_called(
+        lambda seconds: library.fdl_add_process_set(ranks, len(ranks), seconds, ctypes.byref(number))
+    )
+    process_set.process_set_id = number.value
+    return process_set
+
+
+def add_process_set(process_set):
+    """Registers a ProcessSet, or a list of ranks, and returns it. All ranks of the job call this, in the same order.
+
+    ValueError: HOROVOD_DYNAMIC_PROCESS_SETS=1 is not set (nor init(process_sets="dynamic") called), the same ranks are
+    a set already, they make none, or the ranks of the job do not want the same.
+    """
+    _need_dynamic("adding")
+    if not isinstance(process_set, ProcessSet):
+        process_set = ProcessSet(process_set)
+    return register(process_set)
+
+
+def remove_process_set(process_set):
+    """Removes a registered set; all ranks of the job call this, in the same order. False for one that is not registered
+    or the global one."""
+    if process_set.process_set_id in (None, 0):
+        return False
+    _need_dynamic("removing")
+    library = basics.need_library()
+    number, process_set.process_set_id = process_set.process_set_id, None
+    _until_all_have_called(lambda seconds: library.fdl_remove_process_set(number, seconds))
+    return True
+
+
+def ids_and_ranks():
+    """{number: ranks} of all sets."""
+    library = basics.need_library()
+
+    def numbers(ask):
+        count = ask(None, 0)
+        room = (ctypes.c_int32 * count)()
+        return list(room[: min(count, ask(room, count))])
+
+    return {
+        number: numbers(lambda room, count, number=number: library.fdl_process_set_ranks(number, room, count))
+        for number in numbers(library.fdl_process_set_ids)
+    }
+
+
+def number_of(process_set):
+    """The number of a registered set. ValueError: it is not registered."""
+    if process_set.process_set_id is None:
+        raise ValueError("%s is not registered: add it by hvd.add_process_set, or give it to hvd.init" % process_set)
+    return process_set.process_set_id

@@ -37,7 +37,16 @@ from farandole.basics import (
 from farandole.errors import HorovodInternalError, HostsUpdatedInterrupt
 from farandole.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from farandole.torch import elastic
-from farandole.torch._autograd import allgather, allreduce, broadcast, grouped_allgather, grouped_allreduce
+from farandole.torch._autograd import (
+    allgather,
+    allreduce,
+    alltoall,
+    broadcast,
+    grouped_allgather,
+    grouped_allreduce,
+    grouped_reducescatter,
+    reducescatter,
+)
 from farandole.torch.compression import Compression
 from farandole.torch.functions import (
     allgather_object,
@@ -56,7 +65,6 @@ from farandole.torch.ops import (
     allreduce_,
     allreduce_async,
     allreduce_async_,
-    alltoall,
     alltoall_async,
     barrier,
     broadcast_,
@@ -66,11 +74,9 @@ from farandole.torch.ops import (
     grouped_allreduce_,
     grouped_allreduce_async,
     grouped_allreduce_async_,
-    grouped_reducescatter,
     grouped_reducescatter_async,
     join,
     poll,
-    reducescatter,
     reducescatter_async,
     sparse_allreduce_async,
     synchronize,

@@ -44,7 +44,7 @@ class _AllGather(torch.autograd.Function):
         handle = ops.allgather_sized_async(grouped, tensors, name, process_set)
         ctx.rest = (grouped, _gradient_name(name, handle), ops.Average, 1.0, 1.0, process_set)
         results = ops.synchronize(handle)
-        rank = basics.rank()
+        rank = process_set.rank()
         ctx.parts = [(sum(first_dims[:rank]), first_dims[rank]) for _, first_dims in results]
         return tuple(result for result, _ in results)
 
@@ -70,6 +70,45 @@ class _Broadcast(torch.autograd.Function):
     def backward(ctx, gradient):
         averaged = allreduce(gradient, op=ops.Average, name=ctx.name, process_set=ctx.process_set)
         return averaged if basics.rank() == ctx.root_rank else averaged * 0, None, None, None
+
+
+class _AllToAll(torch.autograd.Function):
+    """The gradient goes back the same ways."""
+
+    @staticmethod
+    def forward(ctx, tensor, splits, name, process_set):
+        handle = ops.alltoall_async(tensor, splits, name, process_set)
+        ctx.name = _gradient_name(name, handle)
+        ctx.process_set = process_set
+        received, ctx.received_splits = ops.synchronize(handle)
+        ctx.mark_non_differentiable(ctx.received_splits)
+        return received, ctx.received_splits
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        back, _ = _AllToAll.apply(gradient, ctx.received_splits, ctx.name, ctx.process_set)
+        return back, None, None, None
+
+
+class _ReduceScatter(torch.autograd.Function):
+    """Reduced together: one tensor, or several as a group. The gradient is gathered from all ranks; of a sum it is
+    multiplied by their number."""
+
+    @staticmethod
+    def forward(ctx, grouped, name, op, process_set, prescale, postscale, *tensors):
+        if grouped:
+            handle = ops.grouped_reducescatter_async(tensors, name, op, process_set, prescale, postscale)
+        else:
+            handle = ops.reducescatter_async(tensors[0], name, op, process_set, prescale, postscale)
+        ctx.rest = (grouped, _gradient_name(name, handle), process_set)
+        ctx.factor = process_set.size() if op == ops.Sum else 1
+        result = ops.synchronize(handle)
+        return tuple(result) if grouped else result
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        gathered = _AllGather.apply(*(ctx.rest + gradients))
+        return (None,) * 6 + tuple(gradient * ctx.factor for gradient in gathered)
 
 
 def allreduce(
@@ -120,3 +159,41 @@ def grouped_allgather(tensors, name=None, process_set=global_process_set):
 def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """The tensor of rank `root_rank`, on all ranks; see ops.broadcast_async."""
     return _Broadcast.apply(tensor, root_rank, name, process_set)
+
+
+def alltoall(tensor, splits=None, name=None, process_set=global_process_set):
+    """Sends rows of `tensor` to all ranks; see ops.alltoall_async. With `splits` it returns the rows that came and how
+    many came from each rank, without them the rows alone."""
+    received, received_splits = _AllToAll.apply(tensor, splits, name, process_set)
+    return received if splits is None else (received, received_splits)
+
+
+def reducescatter(
+    tensor,
+    name=None,
+    compression=Compression.none,
+    op=ops.Average,
+    process_set=global_process_set,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
+    """Reduces `tensor` over all ranks, of which each gets a share of the rows; see ops.reducescatter_async."""
+    compressed, context = compression.compress(tensor)
+    share = _ReduceScatter.apply(False, name, op, process_set, prescale_factor, postscale_factor, compressed)
+    return compression.decompress(share, context)
+
+
+def grouped_reducescatter(
+    tensors,
+    name=None,
+    compression=Compression.none,
+    op=ops.Average,
+    process_set=global_process_set,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
+    """As reducescatter for several tensors; returns a list."""
+    pairs = [compression.compress(tensor) for tensor in tensors]
+    compressed = [tensor for tensor, _ in pairs]
+    shares = _ReduceScatter.apply(True, name, op, process_set, prescale_factor, postscale_factor, *compressed)
+    return [compression.decompress(tensor, context) for tensor, (_, context) in zip(shares, pairs)]

@@ -13,7 +13,6 @@ import weakref
 
 import torch
 
-from farandole import basics
 from farandole.errors import HorovodInternalError
 from farandole.torch import _groups, _names, ops
 
@@ -21,14 +20,15 @@ from farandole.torch import _groups, _names, ops
 class GradientExchange(object):
     """Serves one optimizer. With one rank it does nothing."""
 
-    def __init__(self, names, compression, passes, op, predivide_factor, groups, sparse_as_dense):
+    def __init__(self, names, compression, passes, op, predivide_factor, groups, sparse_as_dense, process_set):
         """names: {parameter: name}. The rest as in DistributedOptimizer. ValueError: `passes` or `groups` make no
         sense."""
         self._compression = compression
         self._op = op
         self._factors = {"prescale_factor": 1.0 / predivide_factor, "postscale_factor": predivide_factor}
         self._sparse_as_dense = sparse_as_dense
-        self._active = basics.size() > 1
+        self._process_set = process_set
+        self._active = process_set.included() and process_set.size() > 1
         self._names = {}
         self._left = {}  # backward passes until it is sent
         self._touched = set()  # got a gradient since synchronize
@@ -36,7 +36,7 @@ class GradientExchange(object):
         self._hooks = {}
         self._sparse = set()  # their last gradient was sparse
         self.set_passes(passes)
-        self._groups, self._group_of = _groups.assign(groups, names, self._active)
+        self._groups, self._group_of = _groups.assign(groups, names, self._active, process_set)
         self._add(names)
 
     def set_passes(self, passes):
@@ -141,10 +141,20 @@ class GradientExchange(object):
         compressed = [self._compression.compress(self._dense_gradient(parameter)) for parameter in dense]
         tensors = [tensor for tensor, _ in compressed]
         if parameters[0] not in self._group_of:
-            handle = ops.allreduce_async_(tensors[0], name=self._names[dense[0]], op=self._op, **self._factors)
+            handle = ops.allreduce_async_(
+                tensors[0],
+                name=self._names[dense[0]],
+                op=self._op,
+                process_set=self._process_set,
+                **self._factors,
+            )
         else:
             handle = ops.grouped_allreduce_async_(
-                tensors, name=self._names[parameters[0]], op=self._op, **self._factors
+                tensors,
+                name=self._names[parameters[0]],
+                op=self._op,
+                process_set=self._process_set,
+                **self._factors,
             )
         collector = _Collector(handle, self._compression, dense, compressed)
         self._sent.update(dict.fromkeys(dense, collector))
@@ -166,7 +176,7 @@ class GradientExchange(object):
         if self._sparse_as_dense or gradient is None or not gradient.is_sparse:
             return False
         self._sparse.add(parameter)
-        wait = ops.sparse_allreduce_async(gradient, self._names[parameter], self._op)
+        wait = ops.sparse_allreduce_async(gradient, self._names[parameter], self._op, self._process_set)
 
         def collect():
             parameter.grad = wait()

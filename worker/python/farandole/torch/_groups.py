@@ -27,11 +27,12 @@ class Group(object):
         self._ready.clear()
 
 
-def assign(groups, names, collective):
+def assign(groups, names, collective, process_set):
     """(list of Group, {parameter: its Group}); parameters that are in none are sent alone.
 
     groups: None; a number, into so many parts the parameters are cut; or a list of lists of parameters.
-    names: {parameter: name}. collective: several ranks call this together, and rank 0 has the order of parameters.
+    names: {parameter: name}. collective: the ranks of `process_set` call this together, and its first one has the
+    order of parameters.
 
     ValueError: neither; something that is no parameter of the optimizer; one that is in two groups; ranks name other
     ones.
@@ -42,7 +43,7 @@ def assign(groups, names, collective):
         _check_lists(groups, names)
     elif isinstance(groups, bool) or not isinstance(groups, int) or groups <= 0:
         raise ValueError("groups should be a non-negative integer or a list of list of torch.Tensor.")
-    ordered = _ordered(names) if collective else list(names)
+    ordered = _ordered(names, process_set) if collective else list(names)
     if isinstance(groups, int):
         parts = split_list(ordered, min(groups, len(ordered)))
     else:
@@ -65,11 +66,11 @@ def _check_lists(groups, names):
             seen.add(parameter)
 
 
-def _ordered(names):
-    """This rank's parameters in rank 0's order."""
-    first = _objects.broadcast_object(list(names.values()))
+def _ordered(names, process_set):
+    """This rank's parameters in the order of the first rank of the set."""
+    first = _objects.broadcast_object(list(names.values()), process_set.ranks[0], process_set=process_set)
     mine = {name: parameter for parameter, name in names.items()}
     if set(first) != set(mine):
         differing = sorted(set(first) ^ set(mine))
-        raise ValueError("the optimizer's parameters have other names than on rank 0: %s" % ", ".join(differing[:5]))
+        raise ValueError("the optimizer's parameters have other names than on rank %d: %s" % (process_set.ranks[0], ", ".join(differing[:5])))
     return [mine[name] for name in first]

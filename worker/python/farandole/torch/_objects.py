@@ -38,8 +38,8 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     return obj if is_root else _load(data)
 
 
-def allgather_object(obj, name=None):
+def allgather_object(obj, name=None, process_set=global_process_set):
     """A list with every rank's object, in the order of ranks. They are pickled; this rank's is a copy, too."""
-    handle = ops.allgather_sized_async(False, [_dump(obj)], None if name is None else name + ".t")
+    handle = ops.allgather_sized_async(False, [_dump(obj)], None if name is None else name + ".t", process_set)
     ((data, sizes),) = ops.synchronize(handle)
     return [_load(part) for part in data.split(sizes)]

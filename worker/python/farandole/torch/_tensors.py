@@ -8,22 +8,23 @@ from farandole import _library
 
 # The types that the native library knows and reduces.
 _NATIVE = {
-    torch.uint8: _library.UINT8,
-    torch.int32: _library.INT32,
-    torch.int64: _library.INT64,
-    torch.float16: _library.FLOAT16,
-    torch.bfloat16: _library.BFLOAT16,
-    torch.float32: _library.FLOAT32,
-    torch.float64: _library.FLOAT64,
+    "bool": _library.BOOL,
+    "uint8": _library.UINT8,
+    "int8": _library.INT8,
+    "uint16": _library.UINT16,
+    "int16": _library.INT16,
+    "int32": _library.INT32,
+    "int64": _library.INT64,
+    "float16": _library.FLOAT16,
+    "bfloat16": _library.BFLOAT16,
+    "float32": _library.FLOAT32,
+    "float64": _library.FLOAT64,
 }
+_NATIVE = {getattr(torch, name): number for name, number in _NATIVE.items() if hasattr(torch, name)}
 
 # Other types are only moved: as bytes, with these dimensions behind the tensor's own. Their product is the type's
 # size, and no two types have the same, so that ranks which disagree about the type are told.
 _AS_BYTES = {
-    "bool": (1,),
-    "int8": (1, 1),
-    "int16": (2,),
-    "uint16": (2, 1),
     "uint32": (4,),
     "uint64": (8, 1),
     "complex64": (8,),
@@ -56,14 +57,13 @@ def on_host(tensor):
 
 
 def describe(record, source, target):
-    """Fills `record`, a _library.Tensor, for `source` and `target`, which are as on_host returns them; `target` may be
+    """Fills the tensor of `record`, a _library.Request, for `source` and `target`, which are as on_host returns them; `target` may be
     None.
 
     Returns what must stay alive for the call.
     """
     dims = tuple(source.shape) + _AS_BYTES.get(source.dtype, ())
     shape = (ctypes.c_int64 * len(dims))(*dims)
-    record.struct_size = ctypes.sizeof(_library.Tensor)
     record.input = source.data_ptr()
     record.output = None if target is None else target.data_ptr()
     record.shape = shape
@@ -85,7 +85,7 @@ def gathered(source, address, size, first_dims):
     result = torch.empty((sum(first_dims),) + tuple(source.shape[1:]), dtype=source.dtype)
     expected = result.numel() * result.element_size()
     if expected != size:
-        raise AssertionError("an allgather brought %d bytes instead of %d" % (size, expected))
+        raise AssertionError("an operation brought %d bytes instead of %d" % (size, expected))
     if size:
         ctypes.memmove(result.data_ptr(), address, size)
     return result

@@ -4,25 +4,25 @@ All ranks must call the same operations under the same names, in any order. With
 its number: then all ranks must call them in one order.
 
 Tensors may be anywhere and of any layout but sparse; those that are not contiguous in host memory travel as copies.
-Types: reduced are uint8, int32, int64, float16, bfloat16, float32 and float64; gathered and broadcast are also bool,
-int8, int16 and complex numbers.
+Types: reduced are bool, 8-, 16-, 32- and 64-bit integers (unsigned: 8 and 16), float16, bfloat16, float32 and float64;
+what is only moved may be complex as well. Sums of integers wrap around; a bool's Sum and Max are "or", Product and Min
+"and", and it has no Average.
 
 Errors of every function here:
     ValueError            not initialised, or this call's own arguments: a type, a name that is in use
-    NotImplementedError   a process set or an operation that this version does not have
     HorovodInternalError  from synchronize, so from the blocking forms too: the ranks disagree, or one was lost. It is
                           raised on all ranks; when they only disagreed, the next operation works.
 """
 
-import ctypes
 import warnings
 
 import torch
 
-from farandole import _handles, _later, _library, basics, errors
+from farandole import _handles, basics
 from farandole._handles import poll, synchronize  # noqa: F401 (they belong to this interface)
-from farandole.process_sets import global_process_set, need_global
-from farandole.torch import _tensors
+from farandole.process_sets import global_process_set
+from farandole.torch import _calls
+from farandole.torch._calls import Call
 
 Average = 0
 Sum = 1
@@ -30,13 +30,13 @@ Adasum = 2
 Min = 3
 Max = 4
 Product = 5
-_OPS = (Average, Sum, Min, Max, Product)
+_OPS = (Average, Sum, Adasum, Min, Max, Product)
 
 
 def reduce_op(op, average):
     """The operation that the arguments `op` and `average` mean together.
 
-    ValueError: both are given, or `op` is none of the constants. NotImplementedError: Adasum.
+    ValueError: both are given, or `op` is none of the constants.
     """
     if average is not None:
         if op is not None:
@@ -47,83 +47,21 @@ def reduce_op(op, average):
         return Average if average else Sum
     if op is None:
         return Average
-    if op == Adasum:
-        raise _later.error("op=hvd.Adasum")
     if op not in _OPS:
-        raise ValueError("op must be one of hvd.Average, hvd.Sum, hvd.Min, hvd.Max and hvd.Product, not %r" % (op,))
+        raise ValueError("op must be one of hvd.Average, hvd.Sum, hvd.Adasum, hvd.Min, hvd.Max and hvd.Product, not %r" % (op,))
     return op
 
 
-class _Call(object):
-    """One call on its way to the native library: its number, wire name, and what it gives out."""
-
-    def __init__(self, kind, name, process_set):
-        self.library = basics.need_library()
-        self.number = _handles.take()
-        need_global(process_set)
-        self.name = "%s.%s" % (kind, "noname.%d" % self.number if name is None else name)
-
-    def names(self, count):
-        """The wire names of the members of a group."""
-        return [("%s_%dof%d" % (self.name, i + 1, count)).encode() for i in range(count)]
-
-    def check(self, code):
-        """Raises what `code` of a call that begins an operation means."""
-        if code == errors.OK:
-            return
-        message = _library.last_error(self.library)
-        basics.need_library()  # it may have been shut down in this moment
-        raise errors.exception(code, message)
-
-    def begun(self, native, keep, finish):
-        """Remembers the operation; returns its number, the handle."""
-        _handles.put(self.number, _handles.Operation(self.library, list(native), keep, finish))
-        return self.number
-
-
-def _reduce(call, names, tensors, in_place, op, prescale, postscale, unpack):
-    for tensor in tensors:
-        _tensors.check(tensor, reduce=True)
-    if len({tensor.device for tensor in tensors}) > 1:
-        raise ValueError("Tensors in list must be on same device.")
-    count = len(tensors)
-    sources = [_tensors.on_host(tensor) for tensor in tensors]
-    targets = sources if in_place else [torch.empty_like(source) for source in sources]
-    records = (_library.Tensor * count)()
-    native = (ctypes.c_uint64 * count)()
-    shapes = [_tensors.describe(*item) for item in zip(records, sources, targets)]
-    args = _library.ReduceArgs(ctypes.sizeof(_library.ReduceArgs), op, float(prescale), float(postscale))
-    if count:
-        call.check(
-            call.library.fdl_grouped_allreduce(
-                (ctypes.c_char_p * count)(*names), records, count, ctypes.byref(args), native
-            )
-        )
-    del shapes
-
-    def finish(_):
-        if in_place:
-            return unpack([_tensors.give_back(*item) for item in zip(tensors, targets)])
-        return unpack([target.to(tensor.device) for tensor, target in zip(tensors, targets)])
-
-    return call.begun(native, (tensors, sources, targets), finish)
-
-
-def _only(results):
-    return results[0]
-
-
 def _allreduce(tensor, in_place, average, name, op, prescale_factor, postscale_factor, process_set):
-    call = _Call("allreduce", name, process_set)
+    call = Call("allreduce", name, process_set)
     op = reduce_op(op, average)
-    return _reduce(call, [call.name.encode()], [tensor], in_place, op, prescale_factor, postscale_factor, _only)
+    return _calls.allreduce(call, False, [tensor], in_place, (op, prescale_factor, postscale_factor))
 
 
 def _grouped_allreduce(tensors, in_place, average, name, op, prescale_factor, postscale_factor, process_set):
-    call = _Call("grouped_allreduce", name, process_set)
+    call = Call("grouped_allreduce", name, process_set)
     op = reduce_op(op, average)
-    tensors = list(tensors)
-    return _reduce(call, call.names(len(tensors)), tensors, in_place, op, prescale_factor, postscale_factor, list)
+    return _calls.allreduce(call, True, list(tensors), in_place, (op, prescale_factor, postscale_factor))
 
 
 def allreduce_async(
@@ -228,50 +166,17 @@ def sparse_allreduce_async(tensor, name=None, op=None, process_set=global_proces
     def finish():
         rows, entries = synchronize(indices), synchronize(values)
         if op == Average:
-            entries = entries / basics.size()
+            entries = entries / process_set.size()
         return torch.sparse_coo_tensor(rows.t(), entries, tensor.shape).coalesce()
 
     return finish
 
 
-def _allgather(call, grouped, tensors, unpack):
-    for tensor in tensors:
-        _tensors.check(tensor, reduce=False)
-        if tensor.dim() == 0:
-            raise ValueError(
-                "an allgather joins tensors along their first dimension, and a scalar has none; use "
-                "tensor.reshape(1)"
-            )
-    names = call.names(len(tensors)) if grouped else [call.name.encode()]
-    sources = [_tensors.on_host(tensor) for tensor in tensors]
-    ranks = call.library.fdl_size()
-    native = []
-
-    def finish(operation):
-        results = []
-        for part, (tensor, source) in enumerate(zip(tensors, sources)):
-            address, size, first_dims = operation.gathered(part, ranks)
-            results.append((_tensors.gathered(source, address, size, first_dims).to(tensor.device), first_dims))
-        return unpack(results)
-
-    try:
-        for name, source in zip(names, sources):
-            record = _library.Tensor()
-            handle = ctypes.c_uint64()
-            shape = _tensors.describe(record, source, None)
-            call.check(call.library.fdl_allgather(name, ctypes.byref(record), ctypes.byref(handle)))
-            del shape
-            native.append(handle.value)
-    finally:  # after an error, those that were begun go on, and keep their tensors
-        number = call.begun(native, (tensors, sources), finish)
-    return number
-
-
 def allgather_sized_async(grouped, tensors, name=None, process_set=global_process_set):
     """As allgather_async or, when `grouped`, grouped_allgather_async. synchronize() gives for each tensor the joined
     one and the list of every rank's first dimension."""
-    call = _Call("grouped_allgather" if grouped else "allgather", name, process_set)
-    return _allgather(call, grouped, list(tensors), list)
+    call = Call("grouped_allgather" if grouped else "allgather", name, process_set)
+    return _calls.allgather(call, grouped, list(tensors), list)
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
@@ -279,43 +184,24 @@ def allgather_async(tensor, name=None, process_set=global_process_set):
 
     Their first dimensions may differ, the others not. A scalar is a ValueError.
     """
-    return _allgather(_Call("allgather", name, process_set), False, [tensor], lambda results: results[0][0])
+    return _calls.allgather(Call("allgather", name, process_set), False, [tensor], lambda results: results[0][0])
 
 
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
     """As allgather_async for several tensors; synchronize() gives a list."""
-    call = _Call("grouped_allgather", name, process_set)
-    return _allgather(call, True, list(tensors), lambda results: [result for result, _ in results])
-
-
-def _broadcast(tensor, in_place, root_rank, name, process_set):
-    call = _Call("broadcast", name, process_set)
-    _tensors.check(tensor, reduce=False)
-    source = _tensors.on_host(tensor)
-    target = source if in_place else torch.empty_like(source)
-    record = _library.Tensor()
-    handle = ctypes.c_uint64()
-    shape = _tensors.describe(record, source, target)
-    call.check(
-        call.library.fdl_broadcast(call.name.encode(), ctypes.byref(record), int(root_rank), ctypes.byref(handle))
-    )
-    del shape
-
-    def finish(_):
-        return _tensors.give_back(tensor, target) if in_place else target.to(tensor.device)
-
-    return call.begun([handle.value], (tensor, source, target), finish)
+    call = Call("grouped_allgather", name, process_set)
+    return _calls.allgather(call, True, list(tensors), lambda results: [result for result, _ in results])
 
 
 def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Begins to bring the tensor of rank `root_rank` to all ranks, as a new one. Shape and type are the same
     everywhere."""
-    return _broadcast(tensor, False, root_rank, name, process_set)
+    return _calls.broadcast(Call("broadcast", name, process_set), tensor, False, root_rank)
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """As broadcast_async, into `tensor` itself."""
-    return _broadcast(tensor, True, root_rank, name, process_set)
+    return _calls.broadcast(Call("broadcast", name, process_set), tensor, True, root_rank)
 
 
 def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
@@ -323,18 +209,52 @@ def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     return synchronize(broadcast_async_(tensor, root_rank, name, process_set))
 
 
+def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set):
+    """Begins to send rows of `tensor` to all ranks: `splits[r]` of them, in order, to rank r of the set (a list, or a
+    tensor of ints); without splits the same number to all. synchronize() gives the rows that came, in the order of
+    ranks, and how many came from each, as an int32 tensor."""
+    return _calls.alltoall(Call("alltoall", name, process_set), tensor, splits)
+
+
+def reducescatter_async(
+    tensor,
+    name=None,
+    op=Average,
+    process_set=global_process_set,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
+    """Begins to reduce `tensor` over all ranks, of which each gets a share of the rows: as even as can be, the first
+    ranks one more."""
+    call = Call("reducescatter", name, process_set)
+    reduction = (reduce_op(op, None), prescale_factor, postscale_factor)
+    return _calls.reducescatter(call, False, [tensor], reduction)
+
+
+def grouped_reducescatter_async(
+    tensors,
+    name=None,
+    op=Average,
+    process_set=global_process_set,
+    prescale_factor=1.0,
+    postscale_factor=1.0,
+):
+    """As reducescatter_async for several tensors; synchronize() gives a list."""
+    call = Call("grouped_reducescatter", name, process_set)
+    reduction = (reduce_op(op, None), prescale_factor, postscale_factor)
+    return _calls.reducescatter(call, True, list(tensors), reduction)
+
+
 def barrier(process_set=global_process_set):
     """Blocks until all ranks are here."""
-    call = _Call("barrier", None, process_set)
-    handle = ctypes.c_uint64()
-    call.check(call.library.fdl_barrier(b"barrier.noname", ctypes.byref(handle)))
-    synchronize(call.begun([handle.value], None, lambda _: None))
+    synchronize(_calls.barrier(Call("barrier", None, process_set)))
 
 
-alltoall = _later.function("alltoall")
-alltoall_async = _later.function("alltoall_async")
-reducescatter = _later.function("reducescatter")
-reducescatter_async = _later.function("reducescatter_async")
-grouped_reducescatter = _later.function("grouped_reducescatter")
-grouped_reducescatter_async = _later.function("grouped_reducescatter_async")
-join = _later.function("join")
+def join(device=-1):
+    """This rank has nothing more to give; blocks until all ranks have joined, and returns the one that joined last.
+
+    Until then it takes part in what the others ask for: with zeros in sums, averages (which are still divided by the
+    size of the group) and Adasum, without a trace in Min, Max and Product, and without rows in allgather and alltoall. A
+    broadcast from a rank that has joined is an error. device: ignored.
+    """
+    return synchronize(_calls.join(Call("join", None, global_process_set)))

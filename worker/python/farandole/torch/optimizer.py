@@ -3,8 +3,8 @@
 import contextlib
 import warnings
 
-from farandole import basics
-from farandole.process_sets import global_process_set, need_global
+from farandole import _later, basics
+from farandole.process_sets import global_process_set, number_of
 from farandole.torch import ops
 from farandole.torch.compression import Compression
 from farandole.torch._gradients import GradientExchange
@@ -105,13 +105,16 @@ def DistributedOptimizer(
         together. Then this call is one that all ranks make together. num_groups: the old form of the number.
     sparse_as_dense: sparse gradients are sent as dense ones.
 
-    ValueError: an argument that makes no sense. NotImplementedError: Adasum with more than one rank, a process set.
+    process_set: whose ranks average their gradients; other ranks train alone.
+
+    ValueError: an argument that makes no sense. NotImplementedError: Adasum with more than one rank.
     """
-    need_global(process_set)
+    number_of(process_set)
     if isinstance(optimizer, _Distributed):
         raise ValueError("the optimizer is a DistributedOptimizer already")
-    if op != ops.Adasum or basics.size() > 1:
-        op = ops.reduce_op(op, None)
+    op = ops.reduce_op(op, None)
+    if op == ops.Adasum and basics.size() > 1:
+        raise _later.error("a DistributedOptimizer with op=hvd.Adasum (hvd.allreduce has it)")
     if gradient_predivide_factor != 1.0 and op != ops.Average:
         raise ValueError("gradient_predivide_factor not supported with op != Average")
     if num_groups:
@@ -123,7 +126,7 @@ def DistributedOptimizer(
         groups = num_groups if groups is None else groups
     names = parameter_names(optimizer.param_groups, named_parameters)
     exchange = GradientExchange(
-        names, compression, backward_passes_per_step, op, gradient_predivide_factor, groups, sparse_as_dense
+        names, compression, backward_passes_per_step, op, gradient_predivide_factor, groups, sparse_as_dense, process_set
     )
 
     distributed = type(

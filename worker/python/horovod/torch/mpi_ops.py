@@ -30,9 +30,12 @@ from farandole.process_sets import ProcessSet, add_process_set, global_process_s
 from farandole.torch._autograd import (
     allgather,
     allreduce,
+    alltoall,
     broadcast,
     grouped_allgather,
     grouped_allreduce,
+    grouped_reducescatter,
+    reducescatter,
 )  # noqa: F401
 from farandole.torch.ops import (  # noqa: F401
     Adasum,
@@ -45,7 +48,6 @@ from farandole.torch.ops import (  # noqa: F401
     allreduce_,
     allreduce_async,
     allreduce_async_,
-    alltoall,
     alltoall_async,
     barrier,
     broadcast_,
@@ -55,11 +57,9 @@ from farandole.torch.ops import (  # noqa: F401
     grouped_allreduce_,
     grouped_allreduce_async,
     grouped_allreduce_async_,
-    grouped_reducescatter,
     grouped_reducescatter_async,
     join,
     poll,
-    reducescatter,
     reducescatter_async,
     sparse_allreduce_async,
     synchronize,
