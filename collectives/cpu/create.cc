@@ -6,6 +6,7 @@
 #include "collectives/cpu/flat/flat_communicator.h"
 #include "collectives/cpu/transport_communicator.h"
 #include "collectives/transport/shm/shm_transport.h"
+#include "collectives/transport/shm_control/shm_control_channel.h"
 #include "collectives/transport/solo_control_channel.h"
 #include "collectives/transport/solo_transport.h"
 #include "collectives/transport/tcp/tcp_control_channel.h"
@@ -64,10 +65,19 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateCommunicator(const GroupSpec
   return std::make_unique<TransportCommunicator>(std::move(transport));
 }
 
-absl::StatusOr<std::unique_ptr<ControlChannel>> CreateControlChannel(const GroupSpec& spec, TcpListener* listener) {
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateControlChannel(const GroupSpec& spec, TransportChoice choice,
+                                                                     TcpListener* listener, SlabSource* slabs,
+                                                                     Instant deadline) {
   if (spec.size() == 1) return std::make_unique<SoloControlChannel>();
-  RETURN_IF_ERROR(CheckListener(listener));
-  return CreateTcpControlChannel(spec, *listener);
+  const bool in_memory = Decide(spec, choice, slabs) == TransportChoice::kShm && spec.size() <= kFlatSizeMax;
+  std::unique_ptr<ControlChannel> over_tcp;
+  if (!in_memory || listener != nullptr) {
+    RETURN_IF_ERROR(CheckListener(listener));
+    over_tcp = CreateTcpControlChannel(spec, *listener);
+  }
+  if (!in_memory) return over_tcp;
+  RETURN_IF_ERROR(CheckShm(spec, slabs));
+  return CreateShmControlChannel(spec, *slabs, std::move(over_tcp), deadline);
 }
 
 }  // namespace farandole

@@ -32,8 +32,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateCommunicator(const GroupSpec
                                                                  TcpListener* listener, SlabSource* slabs,
                                                                  Instant deadline);
 
-// The control channel of the same group: over TCP, or none that leads anywhere in a group of one. As
-// CreateTcpControlChannel.
-absl::StatusOr<std::unique_ptr<ControlChannel>> CreateControlChannel(const GroupSpec& spec, TcpListener* listener);
+// The control channel of the same group: in shared memory where the communicator is, with TCP beside it only to see who
+// has died (not without a listener); else over TCP; or none that leads anywhere in a group of one. Errors as above.
+absl::StatusOr<std::unique_ptr<ControlChannel>> CreateControlChannel(const GroupSpec& spec, TransportChoice choice,
+                                                                     TcpListener* listener, SlabSource* slabs,
+                                                                     Instant deadline);
 
 }  // namespace farandole

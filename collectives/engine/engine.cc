@@ -1,5 +1,6 @@
 #include "collectives/engine/engine.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "collectives/engine/executor.h"
 #include "collectives/engine/negotiation.h"
 #include "collectives/engine/pending_table.h"
+#include "collectives/transport/shm/spin.h"
 #include "tools/base/check.h"
 #include "tools/base/clock.h"
 #include "tools/base/mutex.h"
@@ -17,6 +19,11 @@
 
 namespace farandole {
 namespace {
+
+// How long a thread that has something else to do waits for ranks that are about to come, and one that waits anyway.
+constexpr absl::Duration kPatienceOfEnqueue = absl::Microseconds(5);
+constexpr absl::Duration kPatienceOfAssist = absl::Microseconds(50);
+constexpr int kLooksPerLookAtTheClock = 16;
 
 // How long the destructor waits for an engine that nobody shut down, before it aborts it.
 constexpr absl::Duration kDestructorPatience = absl::Seconds(1);
@@ -31,6 +38,12 @@ CoordinatorConfig CoordinatorConfigOf(const EngineConfig& config) {
   return coordinator;
 }
 
+int MembersHere(const GroupSpec& spec) {
+  return static_cast<int>(std::count_if(spec.members.begin(), spec.members.end(), [&](const GroupMember& member) {
+    return member.host == spec.members[spec.rank].host;
+  }));
+}
+
 class EngineImpl final : public Engine {
  public:
   EngineImpl(EngineConfig config, GroupSpec spec, std::unique_ptr<Communicator> communicator,
@@ -38,6 +51,7 @@ class EngineImpl final : public Engine {
       : spec_(spec),
         communicator_(std::move(communicator)),
         channel_(std::move(channel)),
+        spin_(MembersHere(spec)),
         executor_(communicator_.get(), &pending_, config,
                   {[this](absl::Status status) { negotiation_.Fail(std::string(status.message())); },
                    [this] { channel_->Wake(); }}),
@@ -54,11 +68,31 @@ class EngineImpl final : public Engine {
     CHECK(!requests.empty() && requests.size() == done.size());
     for (const Request& request : requests) RETURN_IF_ERROR(CheckRequest(spec_.size(), spec_.rank, request));
     RETURN_IF_ERROR(pending_.Add(std::move(requests), std::move(done)));
-    channel_->Wake();
+    if (negotiation_.TryAdvance()) {
+      executor_.TryRunShort(kPatienceOfEnqueue);
+      executor_.Kick();
+    } else {
+      channel_->Wake();
+    }
     return absl::OkStatus();
   }
 
-  void Assist(const std::function<bool()>& done, Instant until) override {}
+  void Assist(const std::function<bool()>& done, Instant until) override {
+    SharedWaiting* const shared = channel_->shared_waiting();
+    if (shared == nullptr || spin_.crowded() || done()) return;
+    shared->Attend();
+    Instant idle_since = Now();
+    for (int i = 1; !done(); ++i) {
+      negotiation_.TryAdvance();
+      if (executor_.TryRunShort(kPatienceOfAssist)) {
+        idle_since = Now();
+      } else if (i % kLooksPerLookAtTheClock == 0 && (Now() > idle_since + kPatienceOfAssist || Now() > until)) {
+        break;
+      }
+    }
+    shared->Unattend();
+    executor_.Kick();
+  }
 
   void Shutdown(Instant deadline) override {
     negotiation_.Leave();
@@ -74,6 +108,7 @@ class EngineImpl final : public Engine {
   const std::unique_ptr<Communicator> communicator_;
   const std::unique_ptr<ControlChannel> channel_;
   PendingTable pending_;
+  const Spin spin_;
   Executor executor_;
   Negotiation negotiation_;
   std::thread thread_;

@@ -72,8 +72,8 @@ struct EngineConfig {
 //                        naming tensor, ranks and both descriptions. The engine stays usable.
 //   kAborted             the engine was shut down here or by another rank (the message says which).
 //   kUnavailable         a peer was lost; the engine is finished.
-// Completion callbacks run on the engine's threads, in the order of completion, exactly once per accepted request; they
-// must not block and may call Enqueue.
+// Completion callbacks run on the engine's threads, or on one that is in Enqueue or Assist, in the order of completion,
+// exactly once per accepted request; they must not block and may call Enqueue.
 //
 // A rank that has joined (kJoin) takes part in what the others ask for until all have joined:
 //   allreduce      it gives zeros to Sum, Average and Adasum, and what changes nothing to Min, Max and Product; an

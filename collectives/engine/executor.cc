@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/types/optional.h"
+#include "tools/base/clock.h"
 
 namespace farandole {
 namespace {
@@ -25,7 +26,38 @@ Executor::~Executor() { thread_.join(); }
 void Executor::Run(Operation operation) {
   MutexLock lock(&mutex_);
   queue_.push_back(std::move(operation));
-  changed_.NotifyAll();
+}
+
+void Executor::Kick() {
+  MutexLock lock(&mutex_);
+  if (HasWorkLocked()) changed_.NotifyAll();
+}
+
+bool Executor::TryRunShort(absl::Duration patience) {
+  Operation operation;
+  {
+    MutexLock lock(&mutex_);
+    if (runs_ || queue_.empty() || !runner_.IsShort(queue_.front())) return false;
+    operation = std::move(queue_.front());
+    queue_.pop_front();
+    runs_ = true;
+  }
+  absl::StatusOr<bool> done = true;
+  absl::Status status = broken_;
+  if (status.ok()) {
+    done = runner_.BeginShort(operation, Now() + patience);
+    if (!done.ok()) status = Broken(done.status());
+  }
+  if (done.ok() && !*done) {
+    MutexLock lock(&mutex_);
+    begun_ = std::move(operation);
+    changed_.NotifyAll();
+    return true;
+  }
+  std::vector<Result> results(operation.requests.size());
+  Complete(std::move(operation), std::move(status), std::move(results));
+  TellOfRoom();
+  return true;
 }
 
 bool Executor::HasRoom() {
@@ -38,6 +70,8 @@ void Executor::TellOfRoom() {
   {
     MutexLock lock(&mutex_);
     runs_ = false;
+    // What came meanwhile, or the end, which waits for whoever runs.
+    if (HasWorkLocked() || !finish_.ok()) changed_.NotifyAll();
     if (!room_wanted_ || !HasRoomLocked()) return;
     room_wanted_ = false;
   }
@@ -62,22 +96,29 @@ bool Executor::AwaitEnd(Instant deadline) {
 void Executor::Loop() {
   absl::Status finish;
   while (true) {
-    absl::optional<Operation> next;
+    absl::optional<Operation> begun, next;
     {
       MutexLock lock(&mutex_);
       changed_.Await(&mutex_, [this] {
         mutex_.AssertHeld();
-        return !queue_.empty() || !finish_.ok();
+        return HasWorkLocked() || (!finish_.ok() && !runs_);
       });
-      if (queue_.empty()) {
+      if (begun_.has_value()) {
+        begun = std::exchange(begun_, absl::nullopt);
+      } else if (queue_.empty()) {
         finish = finish_;
         break;
+      } else {
+        next = std::move(queue_.front());
+        queue_.pop_front();
+        runs_ = true;
       }
-      next = std::move(queue_.front());
-      queue_.pop_front();
-      runs_ = true;
     }
-    RunOne(*std::move(next));
+    if (begun.has_value()) {
+      FinishShort(*std::move(begun));
+    } else {
+      RunOne(*std::move(next));
+    }
     TellOfRoom();
   }
   for (Pending& left : pending_->Close(finish)) left.done(finish, Result());
@@ -86,18 +127,32 @@ void Executor::Loop() {
   changed_.NotifyAll();
 }
 
+absl::Status Executor::Broken(const absl::Status& status) {
+  broken_ = AsGroupError(status);
+  events_.broken(broken_);
+  return broken_;
+}
+
 void Executor::RunOne(Operation operation) {
   std::vector<Result> results(operation.requests.size());
   absl::Status status = operation.error.ok() ? broken_ : operation.error;
   if (status.ok()) {
     status = runner_.Run(operation, results);
-    if (!status.ok()) {
-      broken_ = status = AsGroupError(status);
-      events_.broken(broken_);
-    }
+    if (!status.ok()) status = Broken(status);
   }
+  Complete(std::move(operation), std::move(status), std::move(results));
+}
+
+void Executor::FinishShort(Operation operation) {
+  std::vector<Result> results(operation.requests.size());
+  absl::Status status = runner_.FinishShort(operation);
+  if (!status.ok()) status = Broken(status);
+  Complete(std::move(operation), std::move(status), std::move(results));
+}
+
+void Executor::Complete(Operation operation, absl::Status status, std::vector<Result> results) {
+  if (operation.joined) return;
   for (size_t i = 0; i < operation.requests.size(); ++i) {
-    if (operation.joined) continue;
     pending_->Finished(operation.requests[i].request.name);
     operation.requests[i].done(status, status.ok() ? std::move(results[i]) : Result());
   }

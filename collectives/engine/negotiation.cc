@@ -67,19 +67,57 @@ Negotiation::Negotiation(CoordinatorConfig config, GroupSpec spec, ControlChanne
       pending_(pending),
       executor_(executor),
       communicator_(communicator),
+      shared_(channel->shared_waiting()),
       coordinator_(config, std::move(spec)) {}
 
 void Negotiation::Run() {
-  while (!closed_) {
-    CloseAborted();
-    if (closed_) break;
-    SendNews();
-    if (is_coordinator()) Distribute();
-    if (closed_) break;
-    Handle(channel_->Receive(NextDeadline()));
-    if (is_coordinator() && spec_.size() > 1) HandleWhatWaits();
+  while (true) {
+    Instant deadline;
+    {
+      MutexLock lock(&work_);
+      Advance();
+      if (closed_) break;
+      sleeps_until_ = deadline = NextDeadline();
+      if (shared_ == nullptr) {
+        executor_->Kick();
+        Handle(channel_->Receive(deadline));
+      }
+    }
+    executor_->Kick();
+    if (shared_ != nullptr) shared_->Wait(deadline);
   }
+  executor_->Kick();
   channel_->Close(Now() + kFlush);
+}
+
+bool Negotiation::TryAdvance() {
+  if (shared_ == nullptr || !work_.TryLock()) return false;
+  if (!closed_) Advance();
+  const Instant deadline = closed_ ? Instant::Infinite() : NextDeadline();
+  const bool sleeps_too_long = deadline < sleeps_until_;
+  if (sleeps_too_long) sleeps_until_ = deadline;
+  work_.Unlock();
+  if (sleeps_too_long) channel_->Wake();
+  return true;
+}
+
+// What has come already is heard before anything is answered: what becomes ready by it is fused. And a wake-up is heard
+// before what it is for is looked at.
+void Negotiation::Advance() {
+  if (shared_ != nullptr || (is_coordinator() && spec_.size() > 1)) HandleWhatWaits();
+  CloseAborted();
+  if (closed_) return;
+  SendNews();
+  if (closed_) return;
+  if (is_coordinator()) {
+    WarnOfStalls();
+    Distribute();
+  }
+}
+
+void Negotiation::WarnOfStalls() {
+  if (Now() < coordinator_.NextDeadline()) return;
+  for (const std::string& line : coordinator_.Stalls(Now())) LOG(WARNING) << line;
 }
 
 Instant Negotiation::NextDeadline() const {
@@ -141,7 +179,6 @@ void Negotiation::SendNews() {
   }
 }
 
-// What has come already is heard before anything is answered: what becomes ready by it is fused.
 void Negotiation::HandleWhatWaits() {
   for (int i = 0; i < kEventsMax && !closed_; ++i) {
     ControlChannel::Event event = channel_->Receive(Instant());
@@ -172,9 +209,7 @@ void Negotiation::Handle(ControlChannel::Event event) {
     case ControlChannel::Event::kWoken:
       return;
     case ControlChannel::Event::kTimeout:
-      if (!is_coordinator()) return;
-      for (const std::string& line : coordinator_.Stalls(Now())) LOG(WARNING) << line;
-      return;
+      return;  // Advance looks what is due
   }
 }
 
@@ -244,6 +279,7 @@ void Negotiation::Close(absl::Status status) {
   // A group that was left in order still runs what was sequenced; any other is over where it stands.
   if (!absl::IsAborted(status)) communicator_->Abort(status.message());
   executor_->Finish(std::move(status));
+  if (shared_ != nullptr) channel_->Wake();  // Run's thread, if this is another one
 }
 
 }  // namespace farandole

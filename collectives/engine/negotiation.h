@@ -19,8 +19,13 @@
 namespace farandole {
 
 // One rank's side of the agreement on what runs next: tells rank 0 of new requests, hands what rank 0 has sequenced to
-// the executor. On rank 0 it feeds the Coordinator as well. Sleeps in ControlChannel::Receive whenever there is nothing
-// to do.
+// the executor. On rank 0 it feeds the Coordinator as well. There is a thread for that, which sleeps whenever there is
+// nothing to do.
+//
+// Other threads may do its work as well (Advance), one at a time, if the channel has SharedWaiting; then the thread
+// sleeps without holding anything. No wake-up is lost: who has put something in (a request, a wish to leave) either
+// does the work itself or wakes the thread, and what comes from other ranks wakes it unless somebody attends the
+// channel, who looks again after having said that he does not any more.
 //
 //   OPEN --Leave, Fail, Abort, a closing list, rank 0 lost--> CLOSED (the executor is told to finish; Run returns)
 class Negotiation {
@@ -30,7 +35,10 @@ class Negotiation {
               Executor* executor, Communicator* communicator);
 
   // Runs until CLOSED, on one thread; the channel is closed then.
-  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_, work_);
+
+  // Does what there is to do, without waiting, if nobody else is at it: whether it could.
+  bool TryAdvance() ABSL_LOCKS_EXCLUDED(mutex_, work_);
 
   // From any thread; none blocks; the first Fail or Abort counts.
   //
@@ -45,6 +53,8 @@ class Negotiation {
   bool is_coordinator() const { return spec_.rank == 0; }
 
   Instant NextDeadline() const;
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_) ABSL_LOCKS_EXCLUDED(mutex_);
+  void WarnOfStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(work_);
   void SendNews() ABSL_LOCKS_EXCLUDED(mutex_);
   void Distribute();
   void Handle(ControlChannel::Event event);
@@ -62,12 +72,16 @@ class Negotiation {
   Executor* const executor_;
   Communicator* const communicator_;
 
-  // Run's thread's.
+  SharedWaiting* const shared_;  // the channel's; null: Run's thread keeps work_ while it waits
+
+  Mutex work_ ABSL_ACQUIRED_BEFORE(mutex_);  // held by who does the work, and guards what follows
+
   Coordinator coordinator_;  // used on rank 0
   bool leave_sent_ = false;
   bool failure_sent_ = false;
   uint64_t last_sequence_ = 0;
   bool closed_ = false;
+  Instant sleeps_until_ = Instant::Infinite();  // at most, Run's thread
 
   Mutex mutex_;
   bool leaving_ ABSL_GUARDED_BY(mutex_) = false;

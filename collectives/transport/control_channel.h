@@ -10,10 +10,25 @@
 
 namespace farandole {
 
+// How a thread sleeps for a channel while others use it. Thread-safe.
+class SharedWaiting {
+ public:
+  virtual ~SharedWaiting() = default;
+
+  // Returns soon after Receive has something to give, or at `deadline`. One thread at a time; it holds nothing that a
+  // thread in Send or Receive needs.
+  virtual void Wait(Instant deadline) = 0;
+
+  // Between the two, which are counted, somebody calls Receive(Instant()) all the time: who sends to this rank does not
+  // wake the thread in Wait.
+  virtual void Attend() = 0;
+  virtual void Unattend() = 0;
+};
+
 // Small ordered messages between rank 0 of a group and each other rank (a star), on which the engine negotiates. Apart
 // from Transport, so that negotiation goes on while data moves.
 //
-// Thread safety: Send and Receive belong to one thread; Wake may be called from any.
+// Thread safety: Send and Receive belong to one thread at a time; Wake may be called from any.
 class ControlChannel {
  public:
   // Longest message; Send refuses a longer one with kInvalidArgument, a longer one from a peer closes its link.
@@ -42,6 +57,10 @@ class ControlChannel {
 
   // Waits for the next event. Messages of one peer come in the order sent.
   virtual Event Receive(Instant deadline) = 0;
+
+  // Null: only Receive waits, so the thread that does needs the channel for itself. A channel that has it has a Receive
+  // that only looks, without a system call, when the deadline has passed.
+  virtual SharedWaiting* shared_waiting() { return nullptr; }
 
   // Makes the present or the next Receive return kWoken soon. Does not block.
   virtual void Wake() = 0;

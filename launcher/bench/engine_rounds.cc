@@ -123,7 +123,9 @@ class EngineRounds {
 
 absl::Status RunEngineRounds(const BenchRequest& request, const ForkedMember& member,
                              std::unique_ptr<Communicator> communicator) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ControlChannel> channel, CreateControlChannel(member.spec, member.listener));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<ControlChannel> channel,
+      CreateControlChannel(member.spec, member.transport, member.listener, member.slabs, Now() + kPatience));
   const std::unique_ptr<Engine> engine =
       Engine::Create(EngineConfig(), member.spec, std::move(communicator), std::move(channel));
   EngineRounds rounds(request, member.spec, engine.get());

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "collectives/transport/inproc/inproc_control_channel.h"
+#include "collectives/transport/shm/local_slab_source.h"
+#include "collectives/transport/shm_control/shm_control_channel.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/worlds.h"
 #include "tools/base/testing/status_matchers.h"
@@ -155,8 +157,65 @@ TEST_P(ControlChannelTest, AllOthersLoseRankZero) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, ControlChannelTest, ::testing::Values(Means::kInproc, Means::kTcp, Means::kTcpLists),
+INSTANTIATE_TEST_SUITE_P(, ControlChannelTest, ::testing::ValuesIn(kAllMeans),
                          [](const auto& info) { return Name(info.param); });
+
+// A thread sleeps for the channel while another one uses it.
+TEST_P(ControlChannelTest, SharedWaitingEndsForAMessageAWakeAndALoss) {
+  Make(2);
+  SharedWaiting* const zero = channels_[0]->shared_waiting();
+  if (zero == nullptr) return;
+  BlockedThread message([&] { zero->Wait(Eventually()); });
+  message.AwaitAsleep();
+  EXPECT_EQ(channels_[0]->Receive(Instant()).kind, Event::kTimeout) << "Wait holds nothing";
+  EXPECT_OK(channels_[1]->Send(0, "hello"));
+  message.Join();
+  ExpectMessage(*channels_[0], 1, "hello");
+  BlockedThread wake([&] { zero->Wait(Eventually()); });
+  wake.AwaitAsleep();
+  channels_[0]->Wake();
+  wake.Join();
+  EXPECT_EQ(channels_[0]->Receive(Instant()).kind, Event::kWoken);
+  BlockedThread loss([&] { zero->Wait(Eventually()); });
+  loss.AwaitAsleep();
+  channels_[1].reset();
+  loss.Join();
+  ExpectLost(*channels_[0], 1);
+}
+
+TEST_P(ControlChannelTest, WhoAttendsTakesWhatComesAndTheSleeperIsWokenForTheRest) {
+  Make(2);
+  SharedWaiting* const zero = channels_[0]->shared_waiting();
+  if (zero == nullptr) return;
+  for (int round = 0; round < 200; ++round) {
+    BlockedThread sleeper([&] { zero->Wait(Eventually()); });
+    if (round % 2 == 0) sleeper.AwaitAsleep();
+    zero->Attend();
+    EXPECT_OK(channels_[1]->Send(0, "for who attends"));
+    ExpectMessage(*channels_[0], 1, "for who attends");
+    EXPECT_OK(channels_[1]->Send(0, "for the sleeper"));
+    zero->Unattend();
+    sleeper.Join();
+    ExpectMessage(*channels_[0], 1, "for the sleeper");
+  }
+}
+
+TEST(ShmControlChannelTest, ASentinelSeesWhoHasDied) {
+  const auto world = MakeWorld(Means::kTcp, 2);
+  LocalSlabSource slabs;
+  auto sentinel = world->MakeControlChannel(1);
+  ASSERT_OK_AND_ASSIGN(const auto zero,
+                       CreateShmControlChannel(world->spec(0), slabs, world->MakeControlChannel(0), Eventually()));
+  ASSERT_OK_AND_ASSIGN(const auto one, CreateShmControlChannel(world->spec(1), slabs, nullptr, Eventually()));
+  EXPECT_OK(one->Send(0, "last words"));
+  EXPECT_EQ(zero->Receive(Eventually()).message, "last words");
+  BlockedThread link([&] { sentinel->Receive(Now() + absl::Milliseconds(20)); });  // makes the link
+  link.Join();
+  sentinel.reset();  // as a process that dies: its sockets are closed, its memory says nothing
+  const Event event = zero->Receive(Eventually());
+  EXPECT_EQ(event.kind, Event::kPeerLost);
+  EXPECT_EQ(event.from, 1);
+}
 
 TEST(ControlChannelScriptTest, ACutAtAMessageAndAStall) {
   InprocControlGroup group(2);

@@ -15,6 +15,7 @@
 #include "collectives/transport/inproc/inproc_transport.h"
 #include "collectives/transport/shm/local_slab_source.h"
 #include "collectives/transport/shm/shm_transport.h"
+#include "collectives/transport/shm_control/shm_control_channel.h"
 #include "collectives/transport/tcp/candidates.h"
 #include "collectives/transport/tcp/socket.h"
 #include "collectives/transport/tcp/tcp_control_channel.h"
@@ -62,8 +63,9 @@ class ShmWorld : public World {
     return *std::move(transport);
   }
   std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override {
-    CHECK(false) << "there is none over shared memory";
-    return nullptr;
+    auto channel = CreateShmControlChannel(spec(rank), slabs_, nullptr, Eventually());
+    CHECK_OK(channel.status());
+    return *std::move(channel);
   }
 
  private:

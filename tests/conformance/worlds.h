@@ -31,7 +31,6 @@ class World {
   virtual GroupSpec spec(Rank rank) const = 0;
   // Once per rank; from any thread.
   virtual std::unique_ptr<Transport> MakeTransport(Rank rank) = 0;
-  // Not for kShm.
   virtual std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) = 0;
 };
 std::unique_ptr<World> MakeWorld(Means means, int size);

@@ -18,6 +18,7 @@ class ABSL_LOCKABLE Mutex {
   Mutex& operator=(const Mutex&) = delete;
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
   // Tells the analysis what it cannot see (inside the predicate of CondVar::Await, for example).
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}

@@ -13,7 +13,8 @@ absl::StatusOr<std::unique_ptr<Engine>> FormGroup(const WorkerEnvironment& envir
                                                   TcpListener* listener, SlabSource* slabs, Instant deadline) {
   ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
                    CreateCommunicator(spec, environment.transport, listener, slabs, deadline));
-  ASSIGN_OR_RETURN(std::unique_ptr<ControlChannel> channel, CreateControlChannel(spec, listener));
+  ASSIGN_OR_RETURN(std::unique_ptr<ControlChannel> channel,
+                   CreateControlChannel(spec, environment.transport, listener, slabs, deadline));
   return Engine::Create(environment.engine, spec, std::move(communicator), std::move(channel));
 }
 

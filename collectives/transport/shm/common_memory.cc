@@ -70,11 +70,13 @@ CommonMemory::CommonMemory(std::byte* memory, int64_t bytes, const GroupSpec& sp
       owner_pid_(::getpid()) {}
 
 CommonMemory::~CommonMemory() {
-  if (claimed_ && ::getpid() == owner_pid_) {
-    PlaceOf(rank_).left.store(1);
-    for (Rank rank = 0; rank < size_; ++rank) Notify(rank);
-  }
+  if (claimed_ && ::getpid() == owner_pid_) Leave();
   ::munmap(memory_, bytes_);
+}
+
+void CommonMemory::Leave() const {
+  PlaceOf(rank_).left.store(1);
+  for (Rank rank = 0; rank < size_; ++rank) Notify(rank);
 }
 
 absl::Status CommonMemory::Claim(const GroupSpec& spec, const Use& use) {

@@ -21,7 +21,7 @@ namespace farandole {
 // looks once more, the others change something and then look whether someone sleeps, and all four are sequentially
 // consistent, so at least one of the two sees the other.
 //
-// Thread safety: Ring may be called from any thread, the rest belongs to one.
+// Thread safety: Sleep belongs to one thread at a time, the rest may be called from any.
 class CommonMemory {
  public:
   // What the memory is used for: part of its name and of its header, so that two builds that differ refuse each other.
@@ -44,6 +44,9 @@ class CommonMemory {
   // Zero at first; at the beginning of a page.
   std::byte* payload() const { return memory_ + payload_at_; }
 
+  // This rank ends: from now on HasLeft says so. The destructor does it as well.
+  void Leave() const;
+
   // Whether `rank` has ended in order. A process that just died never does.
   bool HasLeft(Rank rank) const { return PlaceOf(rank).left.load() != 0; }
 
@@ -51,6 +54,9 @@ class CommonMemory {
   void Notify(Rank rank) const {
     if (PlaceOf(rank).sleeping.load() != 0) Ring(rank);
   }
+
+  // While a thread is in Sleep: whether Notify wakes it.
+  void SetSleeping(bool sleeping) const { PlaceOf(rank_).sleeping.store(sleeping ? 1 : 0); }
 
   // Wakes `rank` whether it sleeps yet or not.
   void Ring(Rank rank) const;

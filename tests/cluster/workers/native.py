@@ -12,17 +12,20 @@ def allreduce(name, value, seconds):
     library = _library.load()
     number = ctypes.c_double(value)
     result = ctypes.c_double()
-    tensor = _library.Tensor()
-    tensor.struct_size = ctypes.sizeof(tensor)
-    tensor.input = ctypes.addressof(number)
-    tensor.output = ctypes.addressof(result)
-    shape = (ctypes.c_int64 * 1)(1)
-    tensor.shape = shape
-    tensor.dims = 1
-    tensor.dtype = _library.FLOAT64
-    arguments = _library.ReduceArgs(ctypes.sizeof(_library.ReduceArgs), SUM, 1.0, 1.0)
+    requests = (_library.Request * 1)()
+    request = requests[0]
+    request.struct_size = ctypes.sizeof(request)
+    request.kind = _library.ALLREDUCE
+    request.name = name.encode()
+    request.input = ctypes.addressof(number)
+    request.output = ctypes.addressof(result)
+    request.shape = (ctypes.c_int64 * 1)(1)
+    request.dims = 1
+    request.dtype = _library.FLOAT64
+    request.op = SUM
+    request.prescale = request.postscale = 1.0
     handle = ctypes.c_uint64()
-    check(library, library.fdl_allreduce(name.encode(), tensor, arguments, ctypes.byref(handle)))
+    check(library, library.fdl_begin(requests, 1, ctypes.byref(handle)))
     try:
         check(library, library.fdl_wait(handle, seconds))
     finally:
