@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "collectives/cpu/ring_communicator.h"
+#include "collectives/cpu/transport_communicator.h"
 #include "collectives/transport/shm/shm_transport.h"
 #include "collectives/transport/solo_control_channel.h"
 #include "collectives/transport/solo_transport.h"
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateCommunicator(const GroupSpec
                                                                  TcpListener* listener, SlabSource* slabs,
                                                                  Instant deadline) {
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, CreateTransport(spec, choice, listener, slabs, deadline));
-  return std::make_unique<RingCommunicator>(std::move(transport));
+  return std::make_unique<TransportCommunicator>(std::move(transport));
 }
 
 absl::StatusOr<std::unique_ptr<ControlChannel>> CreateControlChannel(const GroupSpec& spec, TcpListener* listener) {

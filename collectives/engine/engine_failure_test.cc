@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "collectives/core/types.h"
-#include "collectives/cpu/ring_communicator.h"
+#include "collectives/cpu/transport_communicator.h"
 #include "collectives/engine/engine.h"
 #include "collectives/engine/request.h"
 #include "collectives/engine/testing/engine_world.h"
@@ -250,7 +250,7 @@ TEST(EngineFailure, APeerLostWhileDataMovesEndsTheGroupAndLeavesMemoryAsItWas) {
 class Half {
  public:
   explicit Half(Rank rank) : channels_(2), transports_(2), other_(channels_.Join(1 - rank)) {
-    engine_ = Engine::Create({}, SpecOf(2, rank), std::make_unique<RingCommunicator>(transports_.Join(rank)),
+    engine_ = Engine::Create({}, SpecOf(2, rank), std::make_unique<TransportCommunicator>(transports_.Join(rank)),
                              channels_.Join(rank));
   }
   Engine& engine() { return *engine_; }

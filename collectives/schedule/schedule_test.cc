@@ -69,7 +69,7 @@ TEST(RingSchedule, ReducesAndDeliversEachElementExactlyOnceForEverySize) {
 }
 
 TEST(RingSchedule, EachRankCombinesEachSegmentButTheOneItStartsWithOnce) {
-  // So a tensor is read from the input and written to the output without a copy of it (ring_communicator.cc).
+  // So a tensor is read from the input and written to the output without a copy of it (transport_communicator.cc).
   for (int size = 1; size <= kSizeMax; ++size) {
     for (Rank rank = 0; rank < size; ++rank) {
       std::set<int> combined;

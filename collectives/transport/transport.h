@@ -37,8 +37,8 @@ class Transport {
   virtual int size() const = 0;
 
   // Queues `bytes` for `to` behind what was posted to it before, and sends what can be sent at once; does not wait.
-  // `bytes` stay borrowed until Flush returns, or until something has come that could not be sent by anybody before `to`
-  // had all of them. Nothing happens for no bytes.
+  // `bytes` stay borrowed until Flush returns, or until something has come that could not be sent by anybody before
+  // `to` had all of them. Nothing happens for no bytes.
   virtual absl::Status Post(uint64_t operation, Rank to, absl::Span<const std::byte> bytes) = 0;
 
   // Fills `bytes` with the next message of `from`, and goes on sending meanwhile. Does not wait for no bytes.

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "collectives/cpu/ring_communicator.h"
+#include "collectives/cpu/transport_communicator.h"
 #include "collectives/reference/reference.h"
 #include "collectives/transport/inproc/inproc_transport.h"
 #include "gtest/gtest.h"
@@ -26,7 +26,7 @@ using reference::Bytes;
 using ::testing::HasSubstr;
 
 // Little data must make many chunks, and take the long ways.
-constexpr RingCommunicator::Options kSmallChunks{.chunk_bytes = 256, .short_bytes = 64};
+constexpr TransportCommunicator::Options kSmallChunks{.chunk_bytes = 256, .short_bytes = 64};
 
 // Rank r's input of a case: the same whoever asks. Numbers of a size at which every operation of up to seven ranks
 // stays in the type's range; halves where the type has them, so sums are exact, and a few that are not.
@@ -57,8 +57,8 @@ class CommunicatorTest : public ::testing::TestWithParam<std::tuple<Means, int>>
  protected:
   CommunicatorTest() : size_(std::get<1>(GetParam())), world_(MakeWorld(std::get<0>(GetParam()), size_)) {}
 
-  std::unique_ptr<Communicator> Make(Rank rank, RingCommunicator::Options options = kSmallChunks) {
-    return std::make_unique<RingCommunicator>(world_->MakeTransport(rank), options);
+  std::unique_ptr<Communicator> Make(Rank rank, TransportCommunicator::Options options = kSmallChunks) {
+    return std::make_unique<TransportCommunicator>(world_->MakeTransport(rank), options);
   }
 
   const int size_;
@@ -160,7 +160,7 @@ TEST_P(CommunicatorTest, NobodyLeavesABarrierBeforeAllHaveCome) {
 TEST_P(CommunicatorTest, LongTensorsInChunksOfTheDefaultSize) {
   constexpr int64_t kCount = (3 << 20) / 4 + 1;
   OnAllRanks(size_, [&](Rank rank) {
-    const auto communicator = Make(rank, RingCommunicator::Options());
+    const auto communicator = Make(rank, TransportCommunicator::Options());
     std::vector<float> values(kCount);
     for (int64_t i = 0; i < kCount; ++i) values[i] = static_cast<float>(i % 1000 + rank);
     std::vector<float> sum(kCount);
@@ -209,7 +209,7 @@ class CommunicatorFailureTest : public ::testing::TestWithParam<Means> {};
 
 TEST_P(CommunicatorFailureTest, AbortEndsABlockedCollectivePromptlyAndAllLaterOnes) {
   const auto world = MakeWorld(GetParam(), 3);
-  RingCommunicator communicator(world->MakeTransport(0));
+  TransportCommunicator communicator(world->MakeTransport(0));
   const auto one = world->MakeTransport(1);
   const auto two = world->MakeTransport(2);
   std::vector<float> values(1 << 20);
@@ -230,7 +230,7 @@ TEST_P(CommunicatorFailureTest, AMemberThatLeavesIsNamedByTheRankThatWaitsForIt)
   const auto world = MakeWorld(GetParam(), kSize);
   std::vector<absl::Status> statuses(kSize);
   OnAllRanks(kSize, [&](Rank rank) {
-    RingCommunicator communicator(world->MakeTransport(rank));
+    TransportCommunicator communicator(world->MakeTransport(rank));
     std::vector<float> values(1 << 20);
     auto reduce = [&] {
       return communicator.AllReduce(values.data(), values.data(), values.size(), DType::kFloat32, ReduceOp::kSum,
@@ -252,8 +252,8 @@ TEST_P(CommunicatorFailureTest, AMemberThatLeavesIsNamedByTheRankThatWaitsForIt)
 TEST_P(CommunicatorFailureTest, RanksThatCallDifferentCollectivesAreTold) {
   const auto world = MakeWorld(GetParam(), 2);
   std::vector<absl::Status> statuses(2);
-  const auto zero = std::make_unique<RingCommunicator>(world->MakeTransport(0));
-  const auto one = std::make_unique<RingCommunicator>(world->MakeTransport(1));
+  const auto zero = std::make_unique<TransportCommunicator>(world->MakeTransport(0));
+  const auto one = std::make_unique<TransportCommunicator>(world->MakeTransport(1));
   OnAllRanks(2, [&](Rank rank) {
     std::vector<int32_t> values(4);
     Communicator& communicator = rank == 0 ? *zero : *one;
@@ -270,8 +270,8 @@ TEST_P(CommunicatorFailureTest, RanksThatCallDifferentCollectivesAreTold) {
 
 TEST_P(CommunicatorFailureTest, RanksThatDisagreeAboutTheLengthAreTold) {
   const auto world = MakeWorld(GetParam(), 2);
-  const auto zero = std::make_unique<RingCommunicator>(world->MakeTransport(0));
-  const auto one = std::make_unique<RingCommunicator>(world->MakeTransport(1));
+  const auto zero = std::make_unique<TransportCommunicator>(world->MakeTransport(0));
+  const auto one = std::make_unique<TransportCommunicator>(world->MakeTransport(1));
   std::vector<absl::Status> statuses(2);
   OnAllRanks(2, [&](Rank rank) {
     std::vector<int32_t> values(5);
@@ -287,7 +287,7 @@ TEST_P(CommunicatorFailureTest, RanksThatDisagreeAboutTheLengthAreTold) {
 
 TEST_P(CommunicatorFailureTest, ADeadlineEndsACollectiveThatNotAllHaveCalled) {
   const auto world = MakeWorld(GetParam(), 2);
-  RingCommunicator communicator(world->MakeTransport(0));
+  TransportCommunicator communicator(world->MakeTransport(0));
   const auto one = world->MakeTransport(1);
   EXPECT_THAT(communicator.Barrier(Now() + absl::Milliseconds(2)),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr(Describe(world->spec(0), 1))));
@@ -307,7 +307,7 @@ TEST(CommunicatorScriptTest, ALinkThatEndsAtAnyMessageEndsInOneOfTwoWaysOnEveryR
     group.CutLinks(1, messages);
     std::vector<absl::Status> statuses(kSize);
     OnAllRanks(kSize, [&](Rank rank) {
-      RingCommunicator communicator(group.Join(rank), kSmallChunks);
+      TransportCommunicator communicator(group.Join(rank), kSmallChunks);
       std::vector<int32_t> values(kCount, rank + 1);
       statuses[rank] =
           communicator.AllReduce(values.data(), values.data(), kCount, DType::kInt32, ReduceOp::kSum, Eventually());
@@ -326,8 +326,8 @@ TEST(CommunicatorScriptTest, ALinkThatEndsAtAnyMessageEndsInOneOfTwoWaysOnEveryR
 TEST(CommunicatorScriptTest, AStalledRankHoldsTheOthersUpAndNothingIsLost) {
   InprocTransportGroup group(2);
   group.Stall(1);
-  RingCommunicator zero(group.Join(0));
-  RingCommunicator one(group.Join(1));
+  TransportCommunicator zero(group.Join(0));
+  TransportCommunicator one(group.Join(1));
   std::vector<int32_t> sums = {1, 2};
   BlockedThread blocked(
       [&] { EXPECT_OK(zero.AllReduce(&sums[0], &sums[0], 1, DType::kInt32, ReduceOp::kSum, Eventually())); });

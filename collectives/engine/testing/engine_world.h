@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "collectives/core/types.h"
-#include "collectives/cpu/ring_communicator.h"
+#include "collectives/cpu/transport_communicator.h"
 #include "collectives/engine/engine.h"
 #include "collectives/engine/request.h"
 #include "collectives/engine/testing/observed_channel.h"
@@ -82,7 +82,7 @@ class World {
   explicit World(int size, EngineConfig config = {})
       : channels_(size), transports_(size), logs_(size), gates_(size), engines_(size) {
     for (Rank rank = 0; rank < size; ++rank) {
-      auto ring = std::make_unique<RingCommunicator>(transports_.Join(rank));
+      auto ring = std::make_unique<TransportCommunicator>(transports_.Join(rank));
       engines_[rank] = Engine::Create(config, SpecOf(size, rank),
                                       std::make_unique<ObservedCommunicator>(std::move(ring), &gates_[rank]),
                                       std::make_unique<ObservedChannel>(channels_.Join(rank), &logs_[rank]));

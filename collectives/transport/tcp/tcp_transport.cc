@@ -133,9 +133,7 @@ class TcpTransport : public Transport {
   };
 
   // The same seen from both ends.
-  int StreamsTo(Rank peer) const {
-    return spec_.members[peer].host == spec_.members[spec_.rank].host ? 1 : kStreams;
-  }
+  int StreamsTo(Rank peer) const { return spec_.members[peer].host == spec_.members[spec_.rank].host ? 1 : kStreams; }
 
   bool Done(const Incoming* incoming) const { return incoming != nullptr ? incoming->unfinished == 0 : busy_.empty(); }
 

@@ -9,8 +9,8 @@
 namespace farandole {
 
 // The transport of a group over TCP. A link carries bytes one way and is made when it is first sent over, by connecting
-// to the receiver's listener: a ring of ranks makes two links per rank. Between hosts a link is several connections, over
-// which long messages are striped (stripes.h); those after the first are made when the first long message goes.
+// to the receiver's listener: a ring of ranks makes two links per rank. Between hosts a link is several connections,
+// over which long messages are striped (stripes.h); those after the first are made when the first long message goes.
 //
 // A rank that waits asks for its bytes for some tens of microseconds before it sleeps, unless there are more ranks of
 // the group on its host than processors.
