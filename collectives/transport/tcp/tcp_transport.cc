@@ -32,8 +32,10 @@ static_assert(kStreams <= kStreamsMax);
 // both sides over the loopback device.
 constexpr absl::Duration kSpin = absl::Microseconds(50);
 constexpr int kSpinsPerLookAtTheClock = 8;
+// With more ranks than processors spinning takes the time from those one waits for; giving the processor away does not.
+constexpr int kYields = 8;
 
-// Whether spinning would take the time from those one waits for.
+// Whether this host has more ranks of the group than processors.
 bool Crowded(const GroupSpec& spec) {
   const std::string& host = spec.members[spec.rank].host;
   const auto here = std::count_if(spec.members.begin(), spec.members.end(),
@@ -66,7 +68,7 @@ class TcpTransport : public Transport {
         listener_(listener),
         inbox_(listener.Register(spec_, LinkPurpose::kData)),
         owner_pid_(::getpid()),
-        spin_(Crowded(spec_) ? absl::ZeroDuration() : kSpin),
+        crowded_(Crowded(spec_)),
         outgoing_(spec_.size()),
         incoming_(spec_.size()) {}
 
@@ -150,8 +152,12 @@ class TcpTransport : public Transport {
 
   absl::StatusOr<bool> AdvanceOrSpin(Incoming* incoming) {
     ASSIGN_OR_RETURN(bool moved, Advance(incoming));
-    if (moved || spin_ == absl::ZeroDuration()) return moved;
-    const Instant end = Now() + spin_;
+    for (int i = 0; crowded_ && !moved && i < kYields; ++i) {
+      ::sched_yield();
+      ASSIGN_OR_RETURN(moved, Advance(incoming));
+    }
+    if (moved || crowded_) return moved;
+    const Instant end = Now() + kSpin;
     do {
       for (int i = 0; i < kSpinsPerLookAtTheClock; ++i) {
         ASSIGN_OR_RETURN(moved, Advance(incoming));
@@ -286,7 +292,7 @@ class TcpTransport : public Transport {
   TcpListener& listener_;
   const std::unique_ptr<TcpInbox> inbox_;
   const int owner_pid_;
-  const absl::Duration spin_;
+  const bool crowded_;
   std::vector<std::array<OutStream, kStreams>> outgoing_;
   std::vector<std::array<UniqueFd, kStreams>> incoming_;
   std::vector<Busy> busy_;
