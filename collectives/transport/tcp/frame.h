@@ -2,6 +2,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -17,6 +18,9 @@ namespace farandole {
 // What goes through one stream at a time: a header, and the stripe of a message behind it. Header and bytes take one
 // system call together.
 
+// What is given to the system at a time, so that the receiving side gets its turn.
+inline constexpr size_t kSendBytesMax = 1 << 20;
+
 // On its way out, as far as it is gone. Stays where it is made; `bytes` are borrowed.
 class SendingFrame {
  public:
@@ -31,7 +35,11 @@ class SendingFrame {
 
   // Whether anything moved.
   absl::StatusOr<bool> Advance(int fd) {
-    const absl::StatusOr<size_t> sent = SendSome(fd, left_);
+    std::array<iovec, 2> now;
+    std::copy(left_.begin(), left_.end(), now.begin());
+    iovec& last = now[left_.size() - 1];
+    last.iov_len = std::min(last.iov_len, kSendBytesMax);
+    const absl::StatusOr<size_t> sent = SendSome(fd, absl::MakeConstSpan(now.data(), left_.size()));
     if (!sent.ok()) return sent.status();
     farandole::Advance(left_, *sent);
     return *sent > 0;

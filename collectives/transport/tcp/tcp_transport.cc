@@ -28,9 +28,13 @@ namespace {
 constexpr int kStreams = 4;
 static_assert(kStreams <= kStreamsMax);
 
-// How long a rank asks for its bytes again and again before it sleeps: about what being put to sleep and woken costs
-// both sides over the loopback device.
-constexpr absl::Duration kSpin = absl::Microseconds(50);
+// How long a rank asks again and again before it sleeps. To be put to sleep and woken costs some tens of microseconds
+// over the loopback device, and two ranks that wake each other are easily put on one processor; the gaps within a
+// stream of long messages are longer than that.
+constexpr absl::Duration kSpin = absl::Microseconds(200);
+// Up to here the bytes come at once or not at all, so one tries to read them; of longer messages one asks first, since
+// trying would take the connection's lock from the system, which is bringing the rest in.
+constexpr uint64_t kTryBytes = 16 << 10;
 constexpr int kSpinsPerLookAtTheClock = 8;
 // With more ranks than processors spinning takes the time from those one waits for; giving the processor away does not.
 constexpr int kYields = 8;
@@ -142,29 +146,12 @@ class TcpTransport : public Transport {
   // Until the message has come, if there is one, else until everything is sent.
   absl::Status Run(Incoming* incoming, Instant deadline) {
     while (!Done(incoming)) {
-      ASSIGN_OR_RETURN(const bool moved, AdvanceOrSpin(incoming));
+      ASSIGN_OR_RETURN(const bool moved, Advance(incoming));
       if (moved || Done(incoming)) continue;
       if (!deadline.is_infinite() && Now() >= deadline) return PassedDeadline(incoming);
       RETURN_IF_ERROR(Wait(incoming, deadline));
     }
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<bool> AdvanceOrSpin(Incoming* incoming) {
-    ASSIGN_OR_RETURN(bool moved, Advance(incoming));
-    for (int i = 0; crowded_ && !moved && i < kYields; ++i) {
-      ::sched_yield();
-      ASSIGN_OR_RETURN(moved, Advance(incoming));
-    }
-    if (moved || crowded_) return moved;
-    const Instant end = Now() + kSpin;
-    do {
-      for (int i = 0; i < kSpinsPerLookAtTheClock; ++i) {
-        ASSIGN_OR_RETURN(moved, Advance(incoming));
-        if (moved) return true;
-      }
-    } while (Now() < end);
-    return false;
   }
 
   // Whether anything moved.
@@ -267,7 +254,7 @@ class TcpTransport : public Transport {
   }
 
   // Until something can go on.
-  absl::Status Wait(const Incoming* incoming, Instant deadline) {
+  absl::Status Wait(Incoming* incoming, Instant deadline) {
     polled_.clear();
     // What a peer does with a link that it only receives from, other than taking bytes, is ending it.
     for (const Busy& busy : busy_) {
@@ -281,11 +268,30 @@ class TcpTransport : public Transport {
       const UniqueFd& fd = incoming_[incoming->from][i];
       polled_.push_back({fd ? fd.get() : inbox_->fd(), POLLIN, 0});
     }
-    ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
+    const bool tries = incoming != nullptr && incoming->length <= kTryBytes && busy_.empty();
+    ASSIGN_OR_RETURN(const bool awake, Spin(tries ? incoming : nullptr));
+    if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
     for (size_t i = 0; i < busy_.size(); ++i) {
       if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
     }
     return absl::OkStatus();
+  }
+
+  // Whether something went on or can go on before it is time to sleep; tries `incoming`, if it is not null, else asks.
+  absl::StatusOr<bool> Spin(Incoming* incoming) {
+    const Instant end = Now() + kSpin;
+    int looks = 0;
+    do {
+      if (incoming == nullptr) {
+        if (::poll(polled_.data(), polled_.size(), 0) > 0) return true;
+      } else {
+        ASSIGN_OR_RETURN(const bool moved, Advance(incoming));
+        if (moved) return true;
+      }
+      if (crowded_) ::sched_yield();
+      ++looks;
+    } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
+    return false;
   }
 
   const GroupSpec spec_;
