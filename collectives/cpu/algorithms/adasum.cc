@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "collectives/cpu/algorithms/halving.h"
+#include "collectives/schedule/halving_schedule.h"
 #include "collectives/cpu/half.h"
 #include "tools/base/status_macros.h"
 

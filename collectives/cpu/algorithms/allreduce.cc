@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collectives/cpu/algorithms/gather.h"
-#include "collectives/cpu/algorithms/halving.h"
+#include "collectives/schedule/halving_schedule.h"
 #include "collectives/cpu/reduce.h"
 #include "collectives/schedule/ring_schedule.h"
 #include "tools/base/status_macros.h"
