@@ -8,34 +8,32 @@
 #include "absl/status/statusor.h"
 #include "collectives/core/communicator.h"
 #include "collectives/core/group.h"
-#include "collectives/cpu/halving.h"
+#include "collectives/cpu/algorithms/collective_call.h"
+#include "collectives/cpu/algorithms/tensor.h"
 #include "collectives/transport/transport.h"
 
 namespace farandole {
 
-// Collectives on ordinary memory over any transport. n ranks:
+// Collectives on ordinary memory over any transport: checks arguments, numbers collectives, and chooses among the ways
+// in algorithms/.
 //
-//   allreduce      direct: everybody's tensor to everybody, ceil(log2(n)) steps, reduced in rank order at each rank;
-//                  halving and doubling; the ring, in chunks
-//   adasum         halving and doubling
-//   reducescatter  the ring, in chunks
-//   allgather      direct, or the ring
-//   alltoall       pairs, n - 1 steps
-//   broadcast      short: a binomial tree; else a chain in chunks
-//   barrier        ceil(log2(n)) steps
+//   allreduce       direct, ring, halving and doubling; Adasum by vector halving
+//   reduce-scatter  pairwise; in large groups, or by choice, the ring
+//   allgather       short: a Bruck exchange; else the ring, or by choice direct
+//   alltoall        short: all at once; else in pairs
+//   broadcast       short: a binomial tree; else a chain, or in between, in large groups, scatter and ring
+//   barrier         an exchange of one byte
 //
-// Every element of an allreduce is reduced in one place, or everywhere in one order: so all ranks get the same bytes.
-// Memory beside the tensors: a chunk for the ring, one share for reducescatter, the tensor for halving and adasum.
+// What Algorithm does not apply to a collective counts as kAuto; so does kHierarchical, which is a communicator of its
+// own. Memory beside the caller's: what algorithms/ says of each.
 class TransportCommunicator : public Communicator {
  public:
   struct Options {
     // What is sent at a time, so that reducing one chunk overlaps the transfer of the next; it should stay in a core's
     // cache.
-    int64_t chunk_bytes = int64_t{128} << 10;
+    int64_t chunk_bytes = int64_t{256} << 10;
     // Collectives that bring no more bytes than this to each rank take the short way.
     int64_t short_bytes = int64_t{16} << 10;
-    // Allreduces of no more bytes go by halving and doubling, in groups of more than two.
-    int64_t halving_bytes = int64_t{256} << 10;
   };
 
   explicit TransportCommunicator(std::unique_ptr<Transport> transport)
@@ -53,29 +51,21 @@ class TransportCommunicator : public Communicator {
 
   absl::Status AllReduce(const void* input, void* output, int64_t count, DType dtype, ReduceOp op,
                          Instant deadline) override;
-  absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<std::byte> output,
-                         absl::Span<const int64_t> bytes, Instant deadline) override;
-  absl::Status Broadcast(absl::Span<std::byte> data, Rank root, Instant deadline) override;
   absl::Status Adasum(void* data, absl::Span<const int64_t> pieces, DType dtype, Instant deadline) override;
   absl::Status ReduceScatter(const void* input, void* output, absl::Span<const int64_t> counts, DType dtype,
                              ReduceOp op, Instant deadline) override;
+  absl::Status AllGather(absl::Span<const std::byte> input, absl::Span<std::byte> output,
+                         absl::Span<const int64_t> bytes, Instant deadline) override;
   absl::Status AllToAll(absl::Span<const std::byte> input, absl::Span<const int64_t> to, absl::Span<std::byte> output,
                         absl::Span<const int64_t> from, Instant deadline) override;
+  absl::Status Broadcast(absl::Span<std::byte> data, Rank root, Instant deadline) override;
   absl::Status Barrier(Instant deadline) override;
   absl::Status Send(absl::Span<const std::byte> data, Rank to, Instant deadline) override;
   absl::Status Receive(absl::Span<std::byte> data, Rank from, Instant deadline) override;
   void Abort(absl::string_view reason) override { transport_->Abort(reason); }
 
  private:
-  // One collective that is running.
-  struct Call {
-    uint64_t operation;
-    Instant deadline;
-  };
-  struct Tensor;
-  struct Blocks;
-
-  // Begins a collective of a kind: its number, which carries the kind, so that ranks that call different ones notice.
+  // What kind of operation a number stands for, so that ranks that call different ones notice.
   enum Kind : uint64_t {
     kAllReduce,
     kAllGather,
@@ -87,40 +77,25 @@ class TransportCommunicator : public Communicator {
     kPointToPoint,
     kKinds
   };
-  absl::StatusOr<Call> Begin(Kind kind, Instant deadline);
-  // Of what is between two ranks only: `before` counts what has gone that way.
-  absl::StatusOr<Call> BeginBetween(uint64_t& before, Instant deadline);
-  absl::Status CheckAlive(const Call& call) { return SendRecv(call, rank_, {}, rank_, {}); }
 
-  absl::Status SendRecv(const Call& call, Rank to, absl::Span<const std::byte> out, Rank from,
-                        absl::Span<std::byte> in) {
-    return transport_->SendRecv(call.operation, to, out, from, in, call.deadline);
-  }
-  Exchange ExchangeOf(const Call& call);
+  // The next collective. An error if the group is finished, also when the collective has nothing to send.
+  absl::StatusOr<CollectiveCall> Begin(Kind kind, Instant deadline);
+  absl::Status RunAllReduce(const CollectiveCall& call, const Tensor& tensor) const;
+  absl::Status RunBroadcast(const CollectiveCall& call, absl::Span<std::byte> data, Rank root) const;
+  absl::Status RunAllGather(const CollectiveCall& call, absl::Span<const std::byte> input, absl::Span<std::byte> output,
+                            absl::Span<const int64_t> begins) const;
   int64_t chunk_bytes() const { return tuning_.chunk_bytes > 0 ? tuning_.chunk_bytes : options_.chunk_bytes; }
-
-  Algorithm ForAllReduce(int64_t bytes) const;
-  absl::Status DirectAllReduce(const Call& call, const Tensor& tensor);
-  absl::Status HalvingDoublingAllReduce(const Call& call, const Tensor& tensor);
-  absl::Status RingAllReduce(const Call& call, const Tensor& tensor);
-  absl::Status RingReduceStep(const Call& call, const Tensor& tensor, int step);
-  absl::Status RingGatherStep(const Call& call, const Tensor& tensor, int step);
-  absl::Status RingReduceScatter(const Call& call, const Tensor& tensor, absl::Span<const int64_t> begins);
-  absl::Status PassBlocks(const Call& call, Blocks& blocks);
-  absl::Status DirectAllGather(const Call& call, absl::Span<const std::byte> input, absl::Span<std::byte> output,
-                               absl::Span<const int64_t> bytes);
-  absl::Status RingAllGather(const Call& call, absl::Span<std::byte> output, absl::Span<const int64_t> begins);
-  absl::Status TreeBroadcast(const Call& call, absl::Span<std::byte> data, Rank root);
-  absl::Status ChainBroadcast(const Call& call, absl::Span<std::byte> data, Rank root);
 
   const std::unique_ptr<Transport> transport_;
   const Options options_;
   const Rank rank_;
   const int size_;
   CollectiveTuning tuning_;
-  uint64_t collectives_ = 0;               // begun so far
-  std::vector<uint64_t> sent_, received_;  // by rank: what Send and Receive have begun
-  std::vector<std::byte> scratch_;         // what has come and is to be combined, or the blocks of a direct collective
+  uint64_t collectives_ = 0;  // begun so far
+  // Messages between this rank and each other one: of their own numbers, since the others know nothing of them.
+  std::vector<uint64_t> sent_;
+  std::vector<uint64_t> received_;
+  std::vector<std::byte> scratch_;  // grows to what the collectives need
 };
 
 }  // namespace farandole

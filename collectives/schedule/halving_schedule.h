@@ -1,58 +1,36 @@
 #pragma once
 
-// Recursive halving and doubling (Rabenseifner, 2004): in each level a rank and the one at twice the distance of the
-// level before share what they still have: each gives one half away and keeps the other, so log2(size) levels move as
-// few bytes as the ring does; the way back joins the halves again. Pure arithmetic.
+// Recursive halving and doubling (Rabenseifner 2004; Thakur and others 2005) for any number of ranks. Pure arithmetic.
 //
-// Groups that are no power of two: p is the largest power of two in the size; a rank from p on gives all it has to the
-// rank p below it before the first level, and gets the result after the last one.
-//
-//   rank   0   1   2   3   4        size 5, p = 4
-//          <---------------'        folded
-//          '-->   '-->              distance 1: 0 and 2 keep the first half, 1 and 3 the second
-//          '------>   '             distance 2: 0 and 2, 1 and 3: quarters
+// The ranks from the largest power of two p on have a partner below, p ranks before them, who takes their part over in
+// the beginning and gives them the result in the end. Of the others, at distance d each is paired with the rank whose
+// number differs in the bit d: both have the same stretch of the tensor, the lower one keeps its first half, the upper
+// one its second. After log2(p) steps each has 1/p of the tensor; the same steps backwards join the stretches.
 
 #include <bit>
 #include <cstdint>
-#include <vector>
 
 #include "collectives/core/group.h"
 #include "collectives/schedule/segment.h"
 
 namespace farandole {
 
-// The largest power of two that is not above `size`: how many ranks take part in the levels.
+// The largest power of two that is at most `size`.
 constexpr int HalvingRanks(int size) { return static_cast<int>(std::bit_floor(static_cast<uint32_t>(size))); }
 
-// Whose input `rank` takes in before the first level, or who takes in that of `rank`; -1 for nobody.
-constexpr Rank FoldPartner(int size, Rank rank) {
-  const int ranks = HalvingRanks(size);
-  if (rank >= ranks) return rank - ranks;
-  return rank + ranks < size ? rank + ranks : -1;
-}
-
-// One level of a rank that takes part.
-struct HalvingLevel {
-  int distance = 1;
+struct HalvingStep {
   Rank peer = 0;
-  bool lower = false;  // this rank is the lower one of the two
-  Segment keep;        // of what both have
-  Segment give;
+  Segment kept;   // this rank's half from now on
+  Segment given;  // the peer's
 };
 
-// All levels, from distance 1 on; the last one's `keep` is what is complete at `rank`. The way back takes them in
-// reverse order: what is kept goes to the peer, what was given comes from it.
-inline std::vector<HalvingLevel> HalvingLevels(int size, Rank rank, int64_t count) {
-  std::vector<HalvingLevel> levels;
-  Segment have{0, count};
-  for (int distance = 1; distance < HalvingRanks(size); distance *= 2) {
-    const int64_t middle = have.begin + (have.size() + 1) / 2;
-    const Segment first{have.begin, middle}, second{middle, have.end};
-    const bool lower = (rank & distance) == 0;
-    levels.push_back({distance, rank ^ distance, lower, lower ? first : second, lower ? second : first});
-    have = levels.back().keep;
-  }
-  return levels;
+// `rank` < HalvingRanks(size); `stretch` is what the rank has before the step at distance `distance`.
+constexpr HalvingStep HalvingStepOf(Rank rank, int distance, Segment stretch) {
+  const int64_t middle = stretch.begin + stretch.size() / 2;
+  const Segment first{stretch.begin, middle};
+  const Segment second{middle, stretch.end};
+  if ((rank & distance) == 0) return {rank ^ distance, first, second};
+  return {rank ^ distance, second, first};
 }
 
 }  // namespace farandole

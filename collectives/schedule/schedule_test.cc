@@ -7,6 +7,7 @@
 
 #include "collectives/schedule/broadcast_schedule.h"
 #include "collectives/schedule/exchange_schedule.h"
+#include "collectives/schedule/halving_schedule.h"
 #include "collectives/schedule/ring_schedule.h"
 #include "collectives/schedule/segment.h"
 #include "gtest/gtest.h"
@@ -126,6 +127,84 @@ TEST(ExchangeSchedule, BringsEveryBlockToEveryRankInLogarithmicSteps) {
       std::vector<int> expected(size);
       for (int i = 0; i < size; ++i) expected[i] = (rank + i) % size;
       ASSERT_EQ(at[rank], expected);
+    }
+  }
+}
+
+// Folds, halves at these distances in turn, doubles back and unfolds. A "segment" of `at` is an element here.
+void RunHalving(int size, const std::vector<int>& distances, Memory& at) {
+  const int ranks = HalvingRanks(size);
+  const int count = static_cast<int>(at[0].size());
+  for (Rank rank = ranks; rank < size; ++rank) {
+    for (int i = 0; i < count; ++i) at[rank - ranks][i] = Sum(at[rank - ranks][i], at[rank][i]);
+  }
+  std::vector<std::vector<HalvingStep>> steps(ranks);
+  for (const int distance : distances) {
+    const Memory before = at;
+    std::vector<HalvingStep> now;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const Segment stretch = steps[rank].empty() ? Segment{0, count} : steps[rank].back().kept;
+      now.push_back(HalvingStepOf(rank, distance, stretch));
+      ASSERT_EQ(now[rank].kept.size() + now[rank].given.size(), stretch.size());
+    }
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const HalvingStep& peer = now[now[rank].peer];
+      ASSERT_EQ(peer.peer, rank);
+      ASSERT_EQ(peer.given, now[rank].kept) << "what " << now[rank].peer << " gives is not what " << rank << " keeps";
+      for (int64_t i = now[rank].kept.begin; i < now[rank].kept.end; ++i) {
+        at[rank][i] = Sum(before[rank][i], before[now[rank].peer][i]);
+      }
+      steps[rank].push_back(now[rank]);
+    }
+  }
+  for (size_t step = distances.size(); step-- > 0;) {
+    const Memory before = at;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      const HalvingStep& now = steps[rank][step];
+      for (int64_t i = now.given.begin; i < now.given.end; ++i) at[rank][i] = before[now.peer][i];
+    }
+  }
+  for (Rank rank = ranks; rank < size; ++rank) at[rank] = at[rank - ranks];
+}
+
+std::vector<int> SizesToHalve() {
+  std::vector<int> sizes(kSizeMax);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  sizes.insert(sizes.end(), {128, 256});
+  return sizes;
+}
+
+TEST(HalvingSchedule, ReducesAndDeliversEachElementExactlyOnceFarFirstOrNearFirst) {
+  for (const int size : SizesToHalve()) {
+    SCOPED_TRACE(size);
+    std::vector<int> near_first;
+    for (int distance = 1; distance < HalvingRanks(size); distance *= 2) near_first.push_back(distance);
+    const std::vector<int> far_first(near_first.rbegin(), near_first.rend());
+    for (const std::vector<int>& distances : {near_first, far_first}) {
+      for (const int count : {1, 5}) {
+        Memory at(size);
+        for (Rank rank = 0; rank < size; ++rank) at[rank].assign(count, Only(size, rank));
+        RunHalving(size, distances, at);
+        ASSERT_EQ(at, Memory(size, std::vector<Contributions>(count, Contributions(size, 1))));
+      }
+    }
+  }
+}
+
+TEST(HalvingSchedule, NearFirstTheRanksOfABlockShareOneVectorBetweenThem) {
+  // What Adasum's sums of dots rest on: after distance d the 2 d ranks of an aligned block have it all, each its part.
+  constexpr int kCount = 1000;
+  for (int ranks = 2; ranks <= 256; ranks *= 2) {
+    std::vector<Segment> held(ranks, Segment{0, kCount});
+    for (int distance = 1; distance < ranks; distance *= 2) {
+      for (Rank rank = 0; rank < ranks; ++rank) held[rank] = HalvingStepOf(rank, distance, held[rank]).kept;
+      for (Rank first = 0; first < ranks; first += 2 * distance) {
+        std::vector<int> owners(kCount, 0);
+        for (Rank rank = first; rank < first + 2 * distance; ++rank) {
+          for (int64_t i = held[rank].begin; i < held[rank].end; ++i) ++owners[i];
+        }
+        ASSERT_EQ(owners, std::vector<int>(kCount, 1)) << ranks << " ranks, distance " << distance;
+      }
     }
   }
 }

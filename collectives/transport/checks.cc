@@ -17,15 +17,12 @@ absl::Status CheckPeer(const GroupSpec& spec, Rank peer, absl::string_view direc
 
 }  // namespace
 
-absl::Status CheckPeers(const GroupSpec& spec, Rank to, absl::Span<const std::byte> out, Rank from,
-                        absl::Span<std::byte> in) {
-  if (!out.empty()) {
-    RETURN_IF_ERROR(CheckPeer(spec, to, "send to"));
-  }
-  if (!in.empty()) {
-    RETURN_IF_ERROR(CheckPeer(spec, from, "receive from"));
-  }
-  return absl::OkStatus();
+absl::Status CheckPost(const GroupSpec& spec, Rank to, absl::Span<const std::byte> bytes) {
+  return bytes.empty() ? absl::OkStatus() : CheckPeer(spec, to, "send to");
+}
+
+absl::Status CheckReceive(const GroupSpec& spec, Rank from, absl::Span<std::byte> bytes) {
+  return bytes.empty() ? absl::OkStatus() : CheckPeer(spec, from, "receive from");
 }
 
 absl::Status CheckFrame(const GroupSpec& spec, Rank from, uint64_t operation, uint64_t length,
@@ -41,11 +38,12 @@ absl::Status PeerLost(const GroupSpec& spec, Rank peer, absl::string_view how) {
   return absl::UnavailableError(absl::StrCat("lost ", Describe(spec, peer), ": ", how));
 }
 
-absl::Status DeadlinePassed(const GroupSpec& spec, Rank to, bool sent, Rank from, bool received) {
+absl::Status DeadlinePassed(const GroupSpec& spec, absl::Span<const Rank> to, absl::optional<Rank> from) {
   std::string waits;
-  if (!sent) absl::StrAppend(&waits, Describe(spec, to), " to take data");
-  if (!sent && !received) absl::StrAppend(&waits, " and for ");
-  if (!received) absl::StrAppend(&waits, Describe(spec, from), " to send data");
+  for (const Rank rank : to) absl::StrAppend(&waits, waits.empty() ? "" : " and ", Describe(spec, rank));
+  if (!to.empty()) waits += " to take data";
+  if (!to.empty() && from.has_value()) waits += " and for ";
+  if (from.has_value()) absl::StrAppend(&waits, Describe(spec, *from), " to send data");
   return absl::DeadlineExceededError(
       absl::StrCat("rank ", spec.rank, " waited for ", waits, " until the deadline of the operation"));
 }

@@ -18,11 +18,15 @@ class SoloTransport : public Transport {
   Rank rank() const override { return 0; }
   int size() const override { return 1; }
 
-  absl::Status SendRecv(uint64_t operation, Rank to, absl::Span<const std::byte> out, Rank from,
-                        absl::Span<std::byte> in, Instant deadline) override {
-    RETURN_IF_ERROR(CheckPeers(spec_, to, out, from, in));
+  absl::Status Post(uint64_t operation, Rank to, absl::Span<const std::byte> bytes) override {
+    RETURN_IF_ERROR(CheckPost(spec_, to, bytes));
     return finish_.CheckStart();
   }
+  absl::Status Receive(uint64_t operation, Rank from, absl::Span<std::byte> bytes, Instant deadline) override {
+    RETURN_IF_ERROR(CheckReceive(spec_, from, bytes));
+    return finish_.CheckStart();
+  }
+  absl::Status Flush(Instant deadline) override { return finish_.CheckStart(); }
 
   void Abort(absl::string_view reason) override { finish_.Abort(reason); }
 

@@ -13,7 +13,7 @@ namespace farandole::testing {
 namespace {
 
 // Little data must make many chunks, and take the long ways.
-constexpr TransportCommunicator::Options kSmallChunks{.chunk_bytes = 4096, .short_bytes = 1024, .halving_bytes = 16384};
+constexpr TransportCommunicator::Options kSmallChunks{.chunk_bytes = 4096, .short_bytes = 1024};
 
 class OverTransports : public Communicators {
  public:

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "collectives/core/finish_state.h"
 #include "collectives/transport/checks.h"
 #include "tools/base/check.h"
@@ -27,15 +29,16 @@ struct Pipe {
   int64_t bytes = 0;
 };
 
-// One SendRecv that is going on.
-struct Exchange {
+// What one rank has posted and could not send yet, and what it waits for.
+struct Posted {
   uint64_t operation;
   Rank to;
-  absl::Span<const std::byte> out;
+  absl::Span<const std::byte> bytes;
+};
+struct Wanted {
+  uint64_t operation;
   Rank from;
-  absl::Span<std::byte> in;
-  bool sent;
-  bool received;
+  absl::Span<std::byte> bytes;
 };
 
 }  // namespace
@@ -62,19 +65,34 @@ class InprocTransportGroup::Hub {
     places_[rank].joined = true;
   }
 
-  absl::Status SendRecv(const GroupSpec& spec, FinishState& finish, Exchange exchange, Instant deadline) {
+  absl::Status Post(const GroupSpec& spec, FinishState& finish, const Posted& posted) {
     MutexLock lock(&mutex_);
+    places_[spec.rank].posted.push_back(posted);
+    absl::Status status = AdvanceSendingLocked(spec);
+    return status.ok() ? status : finish.Finish(std::move(status));
+  }
+
+  // Until `wanted` has come, if there is one, else until all that was posted is on its way.
+  absl::Status Run(const GroupSpec& spec, FinishState& finish, absl::optional<Wanted> wanted, Instant deadline) {
+    MutexLock lock(&mutex_);
+    Place& place = places_[spec.rank];
     absl::Status error;
-    const bool over = places_[spec.rank].changed.AwaitUntil(&mutex_, deadline, [&] {
+    const absl::optional<Rank> from = wanted.has_value() ? absl::optional<Rank>(wanted->from) : absl::nullopt;
+    const bool over = place.changed.AwaitUntil(&mutex_, deadline, [&] {
       mutex_.AssertHeld();
       if (finish.finished()) return true;
-      error = AdvanceLocked(spec, exchange);
-      return !error.ok() || (exchange.sent && exchange.received);
+      error = AdvanceSendingLocked(spec);
+      if (error.ok() && wanted.has_value()) error = TryReceiveLocked(spec, wanted);
+      return !error.ok() || (from.has_value() ? !wanted.has_value() : place.posted.empty());
     });
     if (finish.finished()) return finish.reason();
     if (!error.ok()) return finish.Finish(std::move(error));
     if (over) return absl::OkStatus();
-    return finish.Finish(DeadlinePassed(spec, exchange.to, exchange.sent, exchange.from, exchange.received));
+    std::vector<Rank> to;
+    for (const Posted& posted : place.posted) {
+      if (std::find(to.begin(), to.end(), posted.to) == to.end()) to.push_back(posted.to);
+    }
+    return finish.Finish(DeadlinePassed(spec, to, from));
   }
 
   void Wake(Rank rank) {
@@ -101,44 +119,47 @@ class InprocTransportGroup::Hub {
     bool cut = false;
     bool stalled = false;
     int64_t messages_left = 0;  // until it is cut; 0: no such script
+    std::deque<Posted> posted;  // what its links have no room for yet
     CondVar changed;
   };
 
-  absl::Status AdvanceLocked(const GroupSpec& spec, Exchange& exchange) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!exchange.sent) {
-      RETURN_IF_ERROR(TrySendLocked(spec, exchange));
-    }
-    if (!exchange.received) {
-      RETURN_IF_ERROR(TryReceiveLocked(spec, exchange));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status TrySendLocked(const GroupSpec& spec, Exchange& exchange) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    RETURN_IF_ERROR(CheckLinkLocked(spec, exchange.to));
-    Pipe& pipe = pipes_[spec.rank][exchange.to];
-    if (pipe.bytes >= kLinkBytes) return absl::OkStatus();
-    pipe.frames.push_back({exchange.operation, {exchange.out.begin(), exchange.out.end()}});
-    pipe.bytes += static_cast<int64_t>(exchange.out.size());
-    exchange.sent = true;
+  // In the order of posting per receiver.
+  absl::Status AdvanceSendingLocked(const GroupSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Place& place = places_[spec.rank];
-    if (place.messages_left > 0 && --place.messages_left == 0) place.cut = true;
-    NotifyAllLocked();
+    std::deque<Posted> kept;
+    std::set<Rank> full;
+    for (const Posted& posted : place.posted) {
+      RETURN_IF_ERROR(CheckLinkLocked(spec, posted.to));
+      Pipe& pipe = pipes_[spec.rank][posted.to];
+      if (pipe.bytes >= kLinkBytes || full.count(posted.to) != 0) {
+        full.insert(posted.to);
+        kept.push_back(posted);
+        continue;
+      }
+      pipe.frames.push_back({posted.operation, {posted.bytes.begin(), posted.bytes.end()}});
+      pipe.bytes += static_cast<int64_t>(posted.bytes.size());
+      if (place.messages_left > 0 && --place.messages_left == 0) place.cut = true;
+      NotifyAllLocked();
+    }
+    place.posted.swap(kept);
     return absl::OkStatus();
   }
 
-  absl::Status TryReceiveLocked(const GroupSpec& spec, Exchange& exchange) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    Pipe& pipe = pipes_[exchange.from][spec.rank];
-    if (places_[exchange.from].stalled) return absl::OkStatus();
-    if (pipe.frames.empty()) return CheckLinkLocked(spec, exchange.from);
+  // Takes what is wanted if it is there.
+  absl::Status TryReceiveLocked(const GroupSpec& spec, absl::optional<Wanted>& wanted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Rank from = wanted->from;
+    Pipe& pipe = pipes_[from][spec.rank];
+    if (places_[from].stalled) return absl::OkStatus();
+    if (pipe.frames.empty()) return CheckLinkLocked(spec, from);
     const Frame frame = std::move(pipe.frames.front());
     pipe.frames.pop_front();
     pipe.bytes -= static_cast<int64_t>(frame.bytes.size());
     NotifyAllLocked();
     RETURN_IF_ERROR(
-        CheckFrame(spec, exchange.from, frame.operation, frame.bytes.size(), exchange.operation, exchange.in.size()));
-    std::copy(frame.bytes.begin(), frame.bytes.end(), exchange.in.begin());
-    exchange.received = true;
+        CheckFrame(spec, from, frame.operation, frame.bytes.size(), wanted->operation, wanted->bytes.size()));
+    std::copy(frame.bytes.begin(), frame.bytes.end(), wanted->bytes.begin());
+    wanted.reset();
     return absl::OkStatus();
   }
 
@@ -165,11 +186,23 @@ class InprocTransportGroup::Link : public Transport {
   Rank rank() const override { return spec_.rank; }
   int size() const override { return spec_.size(); }
 
-  absl::Status SendRecv(uint64_t operation, Rank to, absl::Span<const std::byte> out, Rank from,
-                        absl::Span<std::byte> in, Instant deadline) override {
-    RETURN_IF_ERROR(CheckPeers(spec_, to, out, from, in));
+  absl::Status Post(uint64_t operation, Rank to, absl::Span<const std::byte> bytes) override {
+    RETURN_IF_ERROR(CheckPost(spec_, to, bytes));
     RETURN_IF_ERROR(finish_.CheckStart());
-    return hub_->SendRecv(spec_, finish_, {operation, to, out, from, in, out.empty(), in.empty()}, deadline);
+    if (bytes.empty()) return absl::OkStatus();
+    return hub_->Post(spec_, finish_, {operation, to, bytes});
+  }
+
+  absl::Status Receive(uint64_t operation, Rank from, absl::Span<std::byte> bytes, Instant deadline) override {
+    RETURN_IF_ERROR(CheckReceive(spec_, from, bytes));
+    RETURN_IF_ERROR(finish_.CheckStart());
+    if (bytes.empty()) return absl::OkStatus();
+    return hub_->Run(spec_, finish_, Wanted{operation, from, bytes}, deadline);
+  }
+
+  absl::Status Flush(Instant deadline) override {
+    RETURN_IF_ERROR(finish_.CheckStart());
+    return hub_->Run(spec_, finish_, absl::nullopt, deadline);
   }
 
   void Abort(absl::string_view reason) override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,7 @@ class Receiving {
   Receiving(SpscRingReader& ring, const GroupSpec& spec, Rank from, uint64_t operation, absl::Span<std::byte> bytes)
       : ring_(ring), spec_(spec), from_(from), operation_(operation), left_(bytes) {}
 
+  Rank from() const { return from_; }
   bool done() const { return header_received_ && left_.empty(); }
 
   absl::StatusOr<bool> Advance() {
@@ -101,21 +103,34 @@ class ShmTransport : public Transport {
         slab_(std::move(slab)),
         spin_(spec_.size()),
         writers_(spec_.size()),
-        readers_(spec_.size()) {}
+        readers_(spec_.size()),
+        posted_(spec_.size()) {}
 
   Rank rank() const override { return spec_.rank; }
   int size() const override { return spec_.size(); }
 
-  absl::Status SendRecv(uint64_t operation, Rank to, absl::Span<const std::byte> out, Rank from,
-                        absl::Span<std::byte> in, Instant deadline) override {
-    RETURN_IF_ERROR(CheckPeers(spec_, to, out, from, in));
+  absl::Status Post(uint64_t operation, Rank to, absl::Span<const std::byte> bytes) override {
+    RETURN_IF_ERROR(CheckPost(spec_, to, bytes));
     RETURN_IF_ERROR(finish_.CheckStart());
-    absl::optional<Sending> sending;
-    absl::optional<Receiving> receiving;
-    if (!out.empty()) sending.emplace(WriterTo(to), operation, out);
-    if (!in.empty()) receiving.emplace(ReaderFrom(from), spec_, from, operation, in);
-    Exchange exchange{to, sending, from, receiving};
-    const absl::Status status = Run(exchange, deadline);
+    if (bytes.empty()) return absl::OkStatus();
+    if (posted_[to].empty()) busy_.push_back(to);
+    posted_[to].emplace_back(WriterTo(to), operation, bytes);
+    AdvanceSending();
+    return absl::OkStatus();
+  }
+
+  absl::Status Receive(uint64_t operation, Rank from, absl::Span<std::byte> bytes, Instant deadline) override {
+    RETURN_IF_ERROR(CheckReceive(spec_, from, bytes));
+    RETURN_IF_ERROR(finish_.CheckStart());
+    if (bytes.empty()) return absl::OkStatus();
+    Receiving receiving(ReaderFrom(from), spec_, from, operation, bytes);
+    const absl::Status status = Run(&receiving, deadline);
+    return status.ok() ? status : finish_.Finish(status);
+  }
+
+  absl::Status Flush(Instant deadline) override {
+    RETURN_IF_ERROR(finish_.CheckStart());
+    const absl::Status status = Run(nullptr, deadline);
     return status.ok() ? status : finish_.Finish(status);
   }
 
@@ -125,38 +140,42 @@ class ShmTransport : public Transport {
   }
 
  private:
-  struct Exchange {
-    Rank to;
-    absl::optional<Sending>& sending;
-    Rank from;
-    absl::optional<Receiving>& receiving;
+  bool Done(const Receiving* receiving) const { return receiving != nullptr ? receiving->done() : busy_.empty(); }
 
-    bool sent() const { return !sending.has_value() || sending->done(); }
-    bool received() const { return !receiving.has_value() || receiving->done(); }
-    bool done() const { return sent() && received(); }
-  };
-
-  absl::Status Run(Exchange& exchange, Instant deadline) {
-    while (!exchange.done()) {
-      ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
-      if (moved || exchange.done()) continue;
-      RETURN_IF_ERROR(Wait(exchange, deadline));
+  // Until `receiving` is done, if there is one, else until nothing is posted any more.
+  absl::Status Run(Receiving* receiving, Instant deadline) {
+    while (!Done(receiving)) {
+      ASSIGN_OR_RETURN(const bool moved, Advance(receiving));
+      if (moved || Done(receiving)) continue;
+      RETURN_IF_ERROR(Wait(receiving, deadline));
     }
     return absl::OkStatus();
   }
 
-  // Whether anything moved.
-  absl::StatusOr<bool> Advance(Exchange& exchange) {
-    if (finish_.finished()) return finish_.reason();
+  // The first message for each receiver gets a turn. Whether anything moved.
+  bool AdvanceSending() {
     bool moved = false;
-    if (!exchange.sent() && exchange.sending->Advance()) {
-      slab_->members().Notify(exchange.to);
+    for (const Rank to : busy_) {
+      if (!posted_[to].front().Advance()) continue;
       moved = true;
+      slab_->members().Notify(to);
+      if (posted_[to].front().done()) posted_[to].pop_front();
     }
-    if (!exchange.received()) {
-      ASSIGN_OR_RETURN(const bool received, exchange.receiving->Advance());
+    if (moved) {
+      busy_.erase(std::remove_if(busy_.begin(), busy_.end(), [this](Rank to) { return posted_[to].empty(); }),
+                  busy_.end());
+    }
+    return moved;
+  }
+
+  // Whether anything moved.
+  absl::StatusOr<bool> Advance(Receiving* receiving) {
+    if (finish_.finished()) return finish_.reason();
+    bool moved = AdvanceSending();
+    if (receiving != nullptr && !receiving->done()) {
+      ASSIGN_OR_RETURN(const bool received, receiving->Advance());
       if (received) {
-        slab_->members().Notify(exchange.from);
+        slab_->members().Notify(receiving->from());
         moved = true;
       }
     }
@@ -164,35 +183,38 @@ class ShmTransport : public Transport {
   }
 
   // Returns once something moved, or is worth another look.
-  absl::Status Wait(Exchange& exchange, Instant deadline) {
+  absl::Status Wait(Receiving* receiving, Instant deadline) {
     bool moved = false;
     absl::Status status;
     const bool soon = spin_.Until([&] {
-      const absl::StatusOr<bool> advanced = Advance(exchange);
+      const absl::StatusOr<bool> advanced = Advance(receiving);
       status = advanced.status();
       return !advanced.ok() || *advanced;
     });
     if (soon) return status;
     slab_->members().Sleep(deadline, [&] {
-      const absl::StatusOr<bool> looked = LookOnceMore(exchange);
+      const absl::StatusOr<bool> looked = LookOnceMore(receiving);
       status = looked.status();
       moved = looked.ok() && *looked;
       return moved || !status.ok();
     });
     RETURN_IF_ERROR(status);
     if (moved || deadline.is_infinite() || Now() < deadline) return absl::OkStatus();
-    ASSIGN_OR_RETURN(moved, Advance(exchange));
+    ASSIGN_OR_RETURN(moved, Advance(receiving));
     if (moved) return absl::OkStatus();
-    return DeadlinePassed(spec_, exchange.to, exchange.sent(), exchange.from, exchange.received());
+    return DeadlinePassed(spec_, busy_, receiving != nullptr ? absl::optional<Rank>(receiving->from()) : absl::nullopt);
   }
 
   // What a peer wrote before it left is still received: so first whether it has left, then whether something is there.
-  absl::StatusOr<bool> LookOnceMore(Exchange& exchange) {
-    const bool to_left = !exchange.sent() && slab_->members().HasLeft(exchange.to);
-    const bool from_left = !exchange.received() && slab_->members().HasLeft(exchange.from);
-    ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
+  absl::StatusOr<bool> LookOnceMore(Receiving* receiving) {
+    absl::optional<Rank> left;
+    for (const Rank to : busy_) {
+      if (slab_->members().HasLeft(to)) left = to;
+    }
+    if (receiving != nullptr && slab_->members().HasLeft(receiving->from())) left = receiving->from();
+    ASSIGN_OR_RETURN(const bool moved, Advance(receiving));
     if (moved) return true;
-    if (to_left || from_left) return PeerLost(spec_, to_left ? exchange.to : exchange.from, "it has left the group");
+    if (left.has_value()) return PeerLost(spec_, *left, "it has left the group");
     return false;
   }
 
@@ -210,6 +232,8 @@ class ShmTransport : public Transport {
   const Spin spin_;
   std::vector<absl::optional<SpscRingWriter>> writers_;
   std::vector<absl::optional<SpscRingReader>> readers_;
+  std::vector<std::deque<Sending>> posted_;  // to each rank
+  std::vector<Rank> busy_;                   // those to whom something is posted
   FinishState finish_;
 };
 

@@ -24,10 +24,20 @@ absl::Status NoEndpoint(absl::string_view endpoint) {
       absl::StrCat("\"", endpoint, "\" is no ADDRESS:PORT (numeric; an IPv6 address in brackets)"));
 }
 
-// Small messages leave at once: they are what a collective waits for.
-void SetNoDelay(int fd) {
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+// A connection on which nothing moves is asked after this long whether the other host still knows it.
+constexpr int kKeepAliveSeconds = 30;
+constexpr int kKeepAliveProbeSeconds = 10;
+constexpr int kKeepAliveProbes = 6;
+
+// Small messages leave at once: they are what a collective waits for. No TCP_USER_TIMEOUT: it would also end a
+// connection whose peer is there but takes nothing, and back-pressure may last as long as a worker is busy elsewhere.
+void SetUpConnection(int fd) {
+  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveProbeSeconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveProbes);
 }
 
 absl::Status ConnectionEnded(int error) {
@@ -120,7 +130,7 @@ absl::StatusOr<UniqueFd> BeginConnect(absl::string_view endpoint) {
   ASSIGN_OR_RETURN(const SocketAddress address, ParseEndpoint(endpoint));
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return ErrnoStatus(errno, absl::StrCat("make a socket for ", endpoint));
-  SetNoDelay(fd.get());
+  SetUpConnection(fd.get());
   if (::connect(fd.get(), address.get(), address.length) != 0 && errno != EINPROGRESS && errno != EINTR) {
     return ConnectionEnded(errno);
   }
@@ -130,7 +140,7 @@ absl::StatusOr<UniqueFd> BeginConnect(absl::string_view endpoint) {
 absl::StatusOr<UniqueFd> Accept(int listener) {
   UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd) {
-    SetNoDelay(fd.get());
+    SetUpConnection(fd.get());
     return fd;
   }
   // A connection that was reset while it waited is no error of the listener.

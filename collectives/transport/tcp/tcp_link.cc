@@ -33,22 +33,24 @@ std::vector<std::string> EndpointsOf(const GroupSpec& spec, Rank to, const TcpLi
 
 }  // namespace
 
-LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose) {
+LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose, int stream) {
   LinkClaim claim;
   claim.generation = spec.generation;
   claim.group = spec.group;
   claim.from = spec.rank;
   claim.to = to;
   claim.purpose = purpose;
+  claim.stream = stream;
   claim.from_incarnation = spec.members[spec.rank].incarnation;
   claim.to_incarnation = spec.members[to].incarnation;
   return claim;
 }
 
-absl::StatusOr<Dial> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, const TcpListener& listener) {
+absl::StatusOr<Dial> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, const TcpListener& listener,
+                               int stream) {
   const std::vector<std::string> endpoints = EndpointsOf(spec, to, listener);
   if (endpoints.empty()) return absl::InvalidArgumentError("to nowhere: it has no address");
-  return Dial::Begin(endpoints, listener.key(), ClaimOf(spec, to, purpose), Dial::Options());
+  return Dial::Begin(endpoints, listener.key(), ClaimOf(spec, to, purpose, stream), Dial::Options());
 }
 
 UniqueFd TakeLink(Dial& dial, const GroupSpec& spec, Rank to, TcpListener& listener) {

@@ -10,10 +10,11 @@
 namespace farandole {
 
 // The claim of the link from this rank to `to`.
-LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose);
+LinkClaim ClaimOf(const GroupSpec& spec, Rank to, LinkPurpose purpose, int stream = 0);
 
 // Begins to make that link: where `to` was proven to be before, then at its other addresses (candidates.h).
-absl::StatusOr<Dial> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, const TcpListener& listener);
+absl::StatusOr<Dial> BeginLink(const GroupSpec& spec, Rank to, LinkPurpose purpose, const TcpListener& listener,
+                               int stream = 0);
 
 // The link of a dial that has succeeded; the next one to `to` begins at this address.
 UniqueFd TakeLink(Dial& dial, const GroupSpec& spec, Rank to, TcpListener& listener);

@@ -193,7 +193,7 @@ bool TcpListener::TryDeliverLocked(const LinkClaim& claim, UniqueFd& fd) {
   const bool fits = claim.to == spec.rank && claim.from < spec.size() &&
                     spec.members[claim.from].incarnation == claim.from_incarnation;
   if (fits) {
-    found->second->Put({claim.from, std::move(fd)});
+    found->second->Put({claim.from, claim.stream, std::move(fd)});
     ++stats_.delivered;
   } else {
     fd.reset();

@@ -36,6 +36,7 @@ class TcpInbox {
  public:
   struct Arrival {
     Rank from;
+    int stream;
     UniqueFd fd;
   };
 

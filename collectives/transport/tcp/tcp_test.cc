@@ -55,6 +55,13 @@ TEST(Wire, RefusesWhatMeansNothing) {
   claim = Claim();
   claim.purpose = static_cast<LinkPurpose>(9);
   EXPECT_EQ(DecodeClaim(EncodeClaim(claim)), absl::nullopt);
+  claim = Claim();
+  claim.stream = 1;
+  EXPECT_EQ(DecodeClaim(EncodeClaim(claim)), absl::nullopt) << "a control link has one stream";
+  claim.purpose = LinkPurpose::kData;
+  EXPECT_EQ(DecodeClaim(EncodeClaim(claim)), claim);
+  claim.stream = kStreamsMax;
+  EXPECT_EQ(DecodeClaim(EncodeClaim(claim)), absl::nullopt);
 }
 
 // Bytes of a length near what the decoder wants, half of the time with a true beginning.

@@ -1,10 +1,12 @@
 #include "collectives/transport/tcp/tcp_transport.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <string>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -12,7 +14,8 @@
 #include "absl/types/optional.h"
 #include "collectives/core/finish_state.h"
 #include "collectives/transport/checks.h"
-#include "collectives/transport/tcp/socket.h"
+#include "collectives/transport/tcp/frame.h"
+#include "collectives/transport/tcp/stripes.h"
 #include "collectives/transport/tcp/tcp_link.h"
 #include "collectives/transport/tcp/wake_fd.h"
 #include "tools/base/clock.h"
@@ -21,76 +24,45 @@
 namespace farandole {
 namespace {
 
-iovec Piece(absl::Span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
+// Between hosts. Inside one there is no network queue to spread over.
+constexpr int kStreams = 4;
+static_assert(kStreams <= kStreamsMax);
 
-// A message on its way out: header and bytes, as far as they are gone.
-class Sending {
- public:
-  Sending(const DataHeader& header, absl::Span<const std::byte> bytes)
-      : header_(EncodeDataHeader(header)),
-        pieces_{iovec{header_.data(), header_.size()}, Piece(bytes)},
-        left_(absl::MakeSpan(pieces_)) {}
-  Sending(const Sending&) = delete;
+// How long a rank asks again and again before it sleeps. To be put to sleep and woken costs some tens of microseconds
+// over the loopback device, and two ranks that wake each other are easily put on one processor; the gaps within a
+// stream of long messages are longer than that.
+constexpr absl::Duration kSpin = absl::Microseconds(200);
+// Up to here the bytes come at once or not at all, so one tries to read them; of longer messages one asks first, since
+// trying would take the connection's lock from the system, which is bringing the rest in.
+constexpr uint64_t kTryBytes = 16 << 10;
+constexpr int kSpinsPerLookAtTheClock = 8;
+// With more ranks than processors spinning takes the time from those one waits for; giving the processor away does not.
+constexpr int kYields = 8;
 
-  bool done() const { return left_.empty(); }
+// Whether this host has more ranks of the group than processors.
+bool Crowded(const GroupSpec& spec) {
+  const std::string& host = spec.members[spec.rank].host;
+  const auto here = std::count_if(spec.members.begin(), spec.members.end(),
+                                  [&host](const GroupMember& member) { return member.host == host; });
+  cpu_set_t set;
+  const int processors = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return here > processors;
+}
 
-  // Whether anything moved.
-  absl::StatusOr<bool> Advance(int fd) {
-    ASSIGN_OR_RETURN(const size_t sent, SendSome(fd, left_));
-    farandole::Advance(left_, sent);
-    return sent > 0;
-  }
-
- private:
-  std::string header_;
-  std::array<iovec, 2> pieces_;
-  absl::Span<iovec> left_;
+// One connection to a peer: nothing, then a dial, then bytes.
+struct OutStream {
+  absl::optional<Dial> dial;
+  UniqueFd fd;
+  std::deque<SendingFrame> frames;  // posted; the first one is on its way
 };
 
-// A message on its way in. Header and bytes are read together, so a short message costs one system call: never more
-// than this message, because the length was agreed before it came.
-class Receiving {
- public:
-  explicit Receiving(absl::Span<std::byte> bytes)
-      : header_(kDataHeaderBytes, '\0'),
-        pieces_{iovec{header_.data(), header_.size()}, Piece(bytes)},
-        left_(absl::MakeSpan(pieces_)) {}
-  Receiving(const Receiving&) = delete;
-
-  bool done() const { return left_.empty(); }
-
-  absl::StatusOr<bool> Advance(int fd) {
-    ASSIGN_OR_RETURN(const size_t received, ReceiveSome(fd, left_));
-    farandole::Advance(left_, received);
-    return received > 0;
-  }
-
-  // The header, the first time it is complete.
-  absl::optional<absl::string_view> TakeHeader() {
-    if (header_taken_ || left_.size() == pieces_.size()) return absl::nullopt;
-    header_taken_ = true;
-    return absl::string_view(header_);
-  }
-
- private:
-  std::string header_;
-  std::array<iovec, 2> pieces_;
-  absl::Span<iovec> left_;
-  bool header_taken_ = false;
-};
-
-// One SendRecv that is going on.
-struct Exchange {
+// One message that is coming in, a stripe through each of the first streams.
+struct Incoming {
   uint64_t operation;
-  Rank to;
-  absl::optional<Sending> sending;
   Rank from;
-  uint64_t length_in;
-  absl::optional<Receiving> receiving;
-
-  bool sent() const { return !sending.has_value() || sending->done(); }
-  bool received() const { return !receiving.has_value() || receiving->done(); }
-  bool done() const { return sent() && received(); }
+  uint64_t length;
+  std::array<absl::optional<ReceivingFrame>, kStreams> frames;
+  int unfinished = 0;
 };
 
 class TcpTransport : public Transport {
@@ -100,25 +72,57 @@ class TcpTransport : public Transport {
         listener_(listener),
         inbox_(listener.Register(spec_, LinkPurpose::kData)),
         owner_pid_(::getpid()),
+        crowded_(Crowded(spec_)),
         outgoing_(spec_.size()),
         incoming_(spec_.size()) {}
 
   ~TcpTransport() override {
-    for (OutLink& link : outgoing_) EndLink(link.fd, owner_pid_);
-    for (UniqueFd& fd : incoming_) EndLink(fd, owner_pid_);
+    for (auto& streams : outgoing_) {
+      for (OutStream& stream : streams) EndLink(stream.fd, owner_pid_);
+    }
+    for (auto& streams : incoming_) {
+      for (UniqueFd& fd : streams) EndLink(fd, owner_pid_);
+    }
   }
 
   Rank rank() const override { return spec_.rank; }
   int size() const override { return spec_.size(); }
 
-  absl::Status SendRecv(uint64_t operation, Rank to, absl::Span<const std::byte> out, Rank from,
-                        absl::Span<std::byte> in, Instant deadline) override {
-    RETURN_IF_ERROR(CheckPeers(spec_, to, out, from, in));
+  absl::Status Post(uint64_t operation, Rank to, absl::Span<const std::byte> bytes) override {
+    RETURN_IF_ERROR(CheckPost(spec_, to, bytes));
     RETURN_IF_ERROR(finish_.CheckStart());
-    Exchange exchange{operation, to, absl::nullopt, from, in.size(), absl::nullopt};
-    if (!out.empty()) exchange.sending.emplace(DataHeader{spec_.generation, spec_.group, operation, out.size()}, out);
-    if (!in.empty()) exchange.receiving.emplace(in);
-    const absl::Status status = Run(exchange, deadline);
+    if (bytes.empty()) return absl::OkStatus();
+    const int stripes = StripesOf(bytes.size(), StreamsTo(to));
+    const DataHeader header{spec_.generation, spec_.group, operation, bytes.size()};
+    absl::Status status;
+    for (int i = 0; i < stripes && status.ok(); ++i) {
+      const Segment stripe = StripeOf(bytes.size(), stripes, i);
+      std::deque<SendingFrame>& frames = outgoing_[to][i].frames;
+      frames.emplace_back(header, bytes.subspan(stripe.begin, stripe.size()));
+      if (frames.size() > 1) continue;  // behind one that could not go yet
+      busy_.push_back({to, i});
+      status = AdvanceSending(busy_.back()).status();
+      if (frames.empty()) busy_.pop_back();
+    }
+    return status.ok() ? status : finish_.Finish(status);
+  }
+
+  absl::Status Receive(uint64_t operation, Rank from, absl::Span<std::byte> bytes, Instant deadline) override {
+    RETURN_IF_ERROR(CheckReceive(spec_, from, bytes));
+    RETURN_IF_ERROR(finish_.CheckStart());
+    if (bytes.empty()) return absl::OkStatus();
+    Incoming incoming{operation, from, bytes.size(), {}, StripesOf(bytes.size(), StreamsTo(from))};
+    for (int i = 0; i < incoming.unfinished; ++i) {
+      const Segment stripe = StripeOf(bytes.size(), incoming.unfinished, i);
+      incoming.frames[i].emplace(bytes.subspan(stripe.begin, stripe.size()));
+    }
+    const absl::Status status = Run(&incoming, deadline);
+    return status.ok() ? status : finish_.Finish(status);
+  }
+
+  absl::Status Flush(Instant deadline) override {
+    RETURN_IF_ERROR(finish_.CheckStart());
+    const absl::Status status = Run(nullptr, deadline);
     return status.ok() ? status : finish_.Finish(status);
   }
 
@@ -128,124 +132,177 @@ class TcpTransport : public Transport {
   }
 
  private:
-  // To one peer: nothing, then a dial, then a connection.
-  struct OutLink {
-    absl::optional<Dial> dial;
-    UniqueFd fd;
+  // A stream that has frames to send.
+  struct Busy {
+    Rank to;
+    int stream;
   };
 
-  absl::Status Run(Exchange& exchange, Instant deadline) {
-    while (!exchange.done()) {
-      if (finish_.finished()) return finish_.reason();
-      ASSIGN_OR_RETURN(const bool moved, Advance(exchange));
-      if (moved || exchange.done()) continue;
-      if (!deadline.is_infinite() && Now() >= deadline) {
-        return PassedDeadline(exchange);
-      }
-      RETURN_IF_ERROR(Wait(exchange, deadline));
+  // The same seen from both ends.
+  int StreamsTo(Rank peer) const { return spec_.members[peer].host == spec_.members[spec_.rank].host ? 1 : kStreams; }
+
+  bool Done(const Incoming* incoming) const { return incoming != nullptr ? incoming->unfinished == 0 : busy_.empty(); }
+
+  // Until the message has come, if there is one, else until everything is sent.
+  absl::Status Run(Incoming* incoming, Instant deadline) {
+    while (!Done(incoming)) {
+      ASSIGN_OR_RETURN(const bool moved, Advance(incoming));
+      if (moved || Done(incoming)) continue;
+      if (!deadline.is_infinite() && Now() >= deadline) return PassedDeadline(incoming);
+      RETURN_IF_ERROR(Wait(incoming, deadline));
     }
     return absl::OkStatus();
   }
 
   // Whether anything moved.
-  absl::StatusOr<bool> Advance(Exchange& exchange) {
+  absl::StatusOr<bool> Advance(Incoming* incoming) {
+    if (finish_.finished()) return finish_.reason();
     bool moved = false;
-    if (!exchange.sent()) {
-      ASSIGN_OR_RETURN(moved, AdvanceSending(exchange.to, *exchange.sending));
+    if (incoming != nullptr) {
+      ASSIGN_OR_RETURN(moved, AdvanceReceiving(*incoming));
     }
-    if (!exchange.received()) {
-      ASSIGN_OR_RETURN(const bool received, AdvanceReceiving(exchange));
-      moved = moved || received;
+    for (size_t i = 0; i < busy_.size();) {
+      ASSIGN_OR_RETURN(const bool sent, AdvanceSending(busy_[i]));
+      moved = moved || sent;
+      if (outgoing_[busy_[i].to][busy_[i].stream].frames.empty()) {
+        busy_.erase(busy_.begin() + static_cast<ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
     }
     return moved;
   }
 
-  absl::StatusOr<bool> AdvanceSending(Rank to, Sending& sending) {
-    OutLink& link = outgoing_[to];
-    if (!link.fd) {
-      RETURN_IF_ERROR(AdvanceDial(to, link));
+  absl::StatusOr<bool> AdvanceSending(const Busy& busy) {
+    OutStream& stream = outgoing_[busy.to][busy.stream];
+    if (!stream.fd) {
+      RETURN_IF_ERROR(AdvanceDial(busy, stream));
     }
-    if (!link.fd) return false;
-    absl::StatusOr<bool> moved = sending.Advance(link.fd.get());
-    if (!moved.ok()) return PeerLost(spec_, to, moved.status().message());
+    if (!stream.fd) return false;
+    absl::StatusOr<bool> moved = stream.frames.front().Advance(stream.fd.get());
+    if (!moved.ok()) return PeerLost(spec_, busy.to, moved.status().message());
+    if (stream.frames.front().done()) stream.frames.pop_front();
     return moved;
   }
 
-  absl::Status AdvanceDial(Rank to, OutLink& link) {
-    if (!link.dial.has_value()) {
-      ASSIGN_OR_RETURN(link.dial, BeginLink(spec_, to, LinkPurpose::kData, listener_),
-                       LinkFailed(spec_, to, std::move(_)));
+  absl::Status AdvanceDial(const Busy& busy, OutStream& stream) {
+    if (!stream.dial.has_value()) {
+      ASSIGN_OR_RETURN(stream.dial, BeginLink(spec_, busy.to, LinkPurpose::kData, listener_, busy.stream),
+                       LinkFailed(spec_, busy.to, std::move(_)));
     }
-    const absl::StatusOr<bool> proven = link.dial->Advance();
-    if (!proven.ok()) return LinkFailed(spec_, to, proven.status());
+    const absl::StatusOr<bool> proven = stream.dial->Advance();
+    if (!proven.ok()) return LinkFailed(spec_, busy.to, proven.status());
     if (*proven) {
-      link.fd = TakeLink(*link.dial, spec_, to, listener_);
-      link.dial.reset();
+      stream.fd = TakeLink(*stream.dial, spec_, busy.to, listener_);
+      stream.dial.reset();
     }
     return absl::OkStatus();
   }
 
-  absl::Status PassedDeadline(const Exchange& exchange) const {
-    const absl::Status passed = DeadlinePassed(spec_, exchange.to, exchange.sent(), exchange.from, exchange.received());
-    if (exchange.sent() || !outgoing_[exchange.to].dial.has_value()) return passed;
-    return absl::DeadlineExceededError(
-        absl::StrCat(passed.message(), "; it was still connecting ", outgoing_[exchange.to].dial->Describe()));
-  }
-
-  absl::StatusOr<bool> AdvanceReceiving(Exchange& exchange) {
-    UniqueFd& fd = incoming_[exchange.from];
-    if (!fd) TakeArrivals();
-    if (!fd) return false;
-    absl::StatusOr<bool> moved = exchange.receiving->Advance(fd.get());
-    if (!moved.ok()) return PeerLost(spec_, exchange.from, moved.status().message());
-    if (const auto header = exchange.receiving->TakeHeader()) {
-      RETURN_IF_ERROR(CheckHeader(exchange, *header));
+  absl::StatusOr<bool> AdvanceReceiving(Incoming& incoming) {
+    bool moved = false;
+    for (int i = 0; i < kStreams && incoming.frames[i].has_value(); ++i) {
+      ReceivingFrame& frame = *incoming.frames[i];
+      if (frame.done()) continue;
+      UniqueFd& fd = incoming_[incoming.from][i];
+      if (!fd) TakeArrivals();
+      if (!fd) continue;
+      const absl::StatusOr<bool> came = frame.Advance(fd.get());
+      if (!came.ok()) return PeerLost(spec_, incoming.from, came.status().message());
+      if (const auto header = frame.TakeHeader()) {
+        RETURN_IF_ERROR(CheckHeader(incoming, *header));
+      }
+      moved = moved || *came;
+      if (frame.done()) --incoming.unfinished;
     }
     return moved;
   }
 
-  // A second link from the same rank has no use, and is closed.
+  // A second link for the same stream has no use, and is closed; so is one for a stream that there is not.
   void TakeArrivals() {
     while (absl::optional<TcpInbox::Arrival> arrival = inbox_->Take()) {
-      UniqueFd& fd = incoming_[arrival->from];
+      if (arrival->stream >= kStreams) continue;
+      UniqueFd& fd = incoming_[arrival->from][arrival->stream];
       if (!fd) fd = std::move(arrival->fd);
     }
   }
 
-  absl::Status CheckHeader(const Exchange& exchange, absl::string_view bytes) const {
+  absl::Status CheckHeader(const Incoming& incoming, absl::string_view bytes) const {
     const absl::optional<DataHeader> header = DecodeDataHeader(bytes);
     if (!header.has_value() || header->generation != spec_.generation || header->group != spec_.group) {
-      return absl::InternalError(absl::StrCat(Describe(spec_, exchange.from),
+      return absl::InternalError(absl::StrCat(Describe(spec_, incoming.from),
                                               " sends what is no message of generation ", spec_.generation.value(),
                                               ", group ", spec_.group));
     }
-    return CheckFrame(spec_, exchange.from, header->operation, header->length, exchange.operation, exchange.length_in);
+    return CheckFrame(spec_, incoming.from, header->operation, header->length, incoming.operation, incoming.length);
+  }
+
+  absl::Status PassedDeadline(const Incoming* incoming) const {
+    std::vector<Rank> to;
+    for (const Busy& busy : busy_) {
+      if (std::find(to.begin(), to.end(), busy.to) == to.end()) to.push_back(busy.to);
+    }
+    const absl::Status passed =
+        DeadlinePassed(spec_, to, incoming != nullptr ? absl::optional<Rank>(incoming->from) : absl::nullopt);
+    for (const Busy& busy : busy_) {
+      const OutStream& stream = outgoing_[busy.to][busy.stream];
+      if (!stream.dial.has_value()) continue;
+      return absl::DeadlineExceededError(
+          absl::StrCat(passed.message(), "; it was still connecting ", stream.dial->Describe()));
+    }
+    return passed;
   }
 
   // Until something can go on.
-  absl::Status Wait(const Exchange& exchange, Instant deadline) {
-    std::array<pollfd, 3> fds = {pollfd{aborted_.get(), POLLIN, 0}, pollfd{-1, 0, 0}, pollfd{-1, 0, 0}};
-    if (!exchange.sent()) {
-      const OutLink& link = outgoing_[exchange.to];
-      // What a peer does with a link that it only receives from, other than taking bytes, is ending it.
-      fds[1] = link.fd ? pollfd{link.fd.get(), POLLOUT | POLLRDHUP, 0} : pollfd{link.dial->fd(), POLLIN, 0};
+  absl::Status Wait(Incoming* incoming, Instant deadline) {
+    polled_.clear();
+    // What a peer does with a link that it only receives from, other than taking bytes, is ending it.
+    for (const Busy& busy : busy_) {
+      const OutStream& stream = outgoing_[busy.to][busy.stream];
+      polled_.push_back(stream.fd ? pollfd{stream.fd.get(), POLLOUT | POLLRDHUP, 0}
+                                  : pollfd{stream.dial->fd(), POLLIN, 0});
     }
-    if (!exchange.received()) {
-      const UniqueFd& fd = incoming_[exchange.from];
-      fds[2] = pollfd{fd ? fd.get() : inbox_->fd(), POLLIN, 0};
+    polled_.push_back({aborted_.get(), POLLIN, 0});
+    for (int i = 0; incoming != nullptr && i < kStreams && incoming->frames[i].has_value(); ++i) {
+      if (incoming->frames[i]->done()) continue;
+      const UniqueFd& fd = incoming_[incoming->from][i];
+      polled_.push_back({fd ? fd.get() : inbox_->fd(), POLLIN, 0});
     }
-    ::poll(fds.data(), fds.size(), PollTimeoutMs(deadline));
-    const bool ended = (fds[1].revents & POLLRDHUP) != 0;
-    if (ended) return PeerLost(spec_, exchange.to, "it closed the connection");
+    const bool tries = incoming != nullptr && incoming->length <= kTryBytes && busy_.empty();
+    ASSIGN_OR_RETURN(const bool awake, Spin(tries ? incoming : nullptr));
+    if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
+    for (size_t i = 0; i < busy_.size(); ++i) {
+      if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
+    }
     return absl::OkStatus();
+  }
+
+  // Whether something went on or can go on before it is time to sleep; tries `incoming`, if it is not null, else asks.
+  absl::StatusOr<bool> Spin(Incoming* incoming) {
+    const Instant end = Now() + kSpin;
+    int looks = 0;
+    do {
+      if (incoming == nullptr) {
+        if (::poll(polled_.data(), polled_.size(), 0) > 0) return true;
+      } else {
+        ASSIGN_OR_RETURN(const bool moved, Advance(incoming));
+        if (moved) return true;
+      }
+      if (crowded_) ::sched_yield();
+      ++looks;
+    } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
+    return false;
   }
 
   const GroupSpec spec_;
   TcpListener& listener_;
   const std::unique_ptr<TcpInbox> inbox_;
   const int owner_pid_;
-  std::vector<OutLink> outgoing_;
-  std::vector<UniqueFd> incoming_;
+  const bool crowded_;
+  std::vector<std::array<OutStream, kStreams>> outgoing_;
+  std::vector<std::array<UniqueFd, kStreams>> incoming_;
+  std::vector<Busy> busy_;
+  std::vector<pollfd> polled_;  // memory of Wait
   FinishState finish_;
   WakeFd aborted_;
 };

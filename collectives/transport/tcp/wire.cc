@@ -70,7 +70,8 @@ std::string EncodeClaim(const LinkClaim& claim) {
       .Put(claim.group)
       .Put(static_cast<uint32_t>(claim.from))
       .Put(static_cast<uint32_t>(claim.to))
-      .Put(static_cast<uint32_t>(claim.purpose))
+      .Put(static_cast<uint16_t>(claim.purpose))
+      .Put(static_cast<uint16_t>(claim.stream))
       .Take();
 }
 
@@ -84,14 +85,16 @@ absl::optional<LinkClaim> DecodeClaim(absl::string_view bytes) {
   claim.group = reader.Get<uint32_t>();
   const uint32_t from = reader.Get<uint32_t>();
   const uint32_t to = reader.Get<uint32_t>();
-  const uint32_t purpose = reader.Get<uint32_t>();
+  const uint16_t purpose = reader.Get<uint16_t>();
+  const uint16_t stream = reader.Get<uint16_t>();
   if (from > kRankMax || to > kRankMax || from == to) return absl::nullopt;
-  if (purpose != static_cast<uint32_t>(LinkPurpose::kData) && purpose != static_cast<uint32_t>(LinkPurpose::kControl)) {
-    return absl::nullopt;
-  }
+  const bool data = purpose == static_cast<uint16_t>(LinkPurpose::kData);
+  if (!data && purpose != static_cast<uint16_t>(LinkPurpose::kControl)) return absl::nullopt;
+  if (stream >= (data ? kStreamsMax : 1)) return absl::nullopt;
   claim.from = static_cast<Rank>(from);
   claim.to = static_cast<Rank>(to);
   claim.purpose = static_cast<LinkPurpose>(purpose);
+  claim.stream = stream;
   return claim;
 }
 

@@ -7,7 +7,7 @@
 //               server: challenge          magic, nonce
 //               client: claim, its proof   who wants which link; MAC over both nonces and the claim
 //               server: proof              MAC over the same with the other label
-//   data        header, then `length` bytes
+//   data        header, then a stripe of a message of `length` bytes
 //   control     header, then `length` bytes
 
 #include <cstddef>
@@ -27,6 +27,7 @@ inline constexpr size_t kGreetingBytes = 8 + kNonceBytes;
 inline constexpr size_t kClaimBytes = 40;
 inline constexpr size_t kDataHeaderBytes = 32;
 inline constexpr size_t kControlHeaderBytes = 8;
+inline constexpr int kStreamsMax = 16;
 
 enum class LinkPurpose : uint8_t {
   kData = 1,     // carries bytes from `from` to `to` only
@@ -40,16 +41,18 @@ struct LinkClaim {
   Rank from = 0;
   Rank to = 0;
   LinkPurpose purpose = LinkPurpose::kData;
+  int stream = 0;  // of data, below kStreamsMax: long messages are cut over several connections
   Incarnation from_incarnation;
   Incarnation to_incarnation;
   friend bool operator==(const LinkClaim&, const LinkClaim&) = default;
 };
 
+// Before each stripe of a message (stripes.h).
 struct DataHeader {
   Generation generation;
   uint32_t group = 0;
   uint64_t operation = 0;
-  uint64_t length = 0;
+  uint64_t length = 0;  // of the whole message
   friend bool operator==(const DataHeader&, const DataHeader&) = default;
 };
 
