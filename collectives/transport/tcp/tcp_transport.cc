@@ -32,6 +32,8 @@ static_assert(kStreams <= kStreamsMax);
 // over the loopback device, and two ranks that wake each other are easily put on one processor; the gaps within a
 // stream of long messages are longer than that.
 constexpr absl::Duration kSpin = absl::Microseconds(200);
+// But where that has not helped of late, because the peer is slow or has no processor, only for so long.
+constexpr absl::Duration kSpinMin = absl::Microseconds(10);
 // Up to here the bytes come at once or not at all, so one tries to read them; of longer messages one asks first, since
 // trying would take the connection's lock from the system, which is bringing the rest in.
 constexpr uint64_t kTryBytes = 16 << 10;
@@ -270,6 +272,7 @@ class TcpTransport : public Transport {
     }
     const bool tries = incoming != nullptr && incoming->length <= kTryBytes && busy_.empty();
     ASSIGN_OR_RETURN(const bool awake, Spin(tries ? incoming : nullptr));
+    spin_ = awake ? std::min(2 * spin_, kSpin) : std::max(spin_ / 2, kSpinMin);
     if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
     for (size_t i = 0; i < busy_.size(); ++i) {
       if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
@@ -279,7 +282,7 @@ class TcpTransport : public Transport {
 
   // Whether something went on or can go on before it is time to sleep; tries `incoming`, if it is not null, else asks.
   absl::StatusOr<bool> Spin(Incoming* incoming) {
-    const Instant end = Now() + kSpin;
+    const Instant end = Now() + spin_;
     int looks = 0;
     do {
       if (incoming == nullptr) {
@@ -299,6 +302,7 @@ class TcpTransport : public Transport {
   const std::unique_ptr<TcpInbox> inbox_;
   const int owner_pid_;
   const bool crowded_;
+  absl::Duration spin_ = kSpin;
   std::vector<std::array<OutStream, kStreams>> outgoing_;
   std::vector<std::array<UniqueFd, kStreams>> incoming_;
   std::vector<Busy> busy_;
