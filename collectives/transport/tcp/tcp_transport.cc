@@ -257,6 +257,43 @@ class TcpTransport : public Transport {
 
   // Until something can go on.
   absl::Status Wait(Incoming* incoming, Instant deadline) {
+    bool awake = false;
+    if (incoming != nullptr && incoming->length <= kTryBytes && busy_.empty()) {
+      ASSIGN_OR_RETURN(awake, Spin([&] { return Advance(incoming); }));
+      if (awake) return absl::OkStatus();
+      CollectPolled(incoming);  // after the tries: they may have taken a link in
+    } else {
+      CollectPolled(incoming);
+      ASSIGN_OR_RETURN(awake,
+                       Spin([&]() -> absl::StatusOr<bool> { return ::poll(polled_.data(), polled_.size(), 0) > 0; }));
+    }
+    if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
+    for (size_t i = 0; i < busy_.size(); ++i) {
+      if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
+    }
+    return absl::OkStatus();
+  }
+
+  // Asks `look` until it says yes or it is time to sleep.
+  template <typename Look>
+  absl::StatusOr<bool> Spin(const Look& look) {
+    const Instant end = Now() + spin_;
+    int looks = 0;
+    do {
+      ASSIGN_OR_RETURN(const bool awake, look());
+      if (awake) {
+        spin_ = std::min(2 * spin_, kSpin);
+        return true;
+      }
+      if (crowded_) ::sched_yield();
+      ++looks;
+    } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
+    spin_ = std::max(spin_ / 2, kSpinMin);
+    return false;
+  }
+
+  // What each of `busy_` waits for, in their order, then the rest.
+  void CollectPolled(const Incoming* incoming) {
     polled_.clear();
     // What a peer does with a link that it only receives from, other than taking bytes, is ending it.
     for (const Busy& busy : busy_) {
@@ -270,31 +307,6 @@ class TcpTransport : public Transport {
       const UniqueFd& fd = incoming_[incoming->from][i];
       polled_.push_back({fd ? fd.get() : inbox_->fd(), POLLIN, 0});
     }
-    const bool tries = incoming != nullptr && incoming->length <= kTryBytes && busy_.empty();
-    ASSIGN_OR_RETURN(const bool awake, Spin(tries ? incoming : nullptr));
-    spin_ = awake ? std::min(2 * spin_, kSpin) : std::max(spin_ / 2, kSpinMin);
-    if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
-    for (size_t i = 0; i < busy_.size(); ++i) {
-      if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
-    }
-    return absl::OkStatus();
-  }
-
-  // Whether something went on or can go on before it is time to sleep; tries `incoming`, if it is not null, else asks.
-  absl::StatusOr<bool> Spin(Incoming* incoming) {
-    const Instant end = Now() + spin_;
-    int looks = 0;
-    do {
-      if (incoming == nullptr) {
-        if (::poll(polled_.data(), polled_.size(), 0) > 0) return true;
-      } else {
-        ASSIGN_OR_RETURN(const bool moved, Advance(incoming));
-        if (moved) return true;
-      }
-      if (crowded_) ::sched_yield();
-      ++looks;
-    } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
-    return false;
   }
 
   const GroupSpec spec_;
