@@ -32,8 +32,9 @@ static_assert(kStreams <= kStreamsMax);
 // over the loopback device, and two ranks that wake each other are easily put on one processor; the gaps within a
 // stream of long messages are longer than that.
 constexpr absl::Duration kSpin = absl::Microseconds(200);
-// But where that has not helped of late, because the peer is slow or has no processor, only for so long.
-constexpr absl::Duration kSpinMin = absl::Microseconds(10);
+// But where that has not helped of late, because the peer is slow or has no processor, only for so long: still enough
+// for two that wake each other to find out of it.
+constexpr absl::Duration kSpinMin = absl::Microseconds(50);
 // Up to here the bytes come at once or not at all, so one tries to read them; of longer messages one asks first, since
 // trying would take the connection's lock from the system, which is bringing the rest in.
 constexpr uint64_t kTryBytes = 16 << 10;
