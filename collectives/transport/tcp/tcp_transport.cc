@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "collectives/core/finish_state.h"
 #include "collectives/transport/checks.h"
@@ -32,9 +33,6 @@ static_assert(kStreams <= kStreamsMax);
 // over the loopback device, and two ranks that wake each other are easily put on one processor; the gaps within a
 // stream of long messages are longer than that.
 constexpr absl::Duration kSpin = absl::Microseconds(200);
-// But where that has not helped of late, because the peer is slow or has no processor, only for so long: still enough
-// for two that wake each other to find out of it.
-constexpr absl::Duration kSpinMin = absl::Microseconds(50);
 // Up to here the bytes come at once or not at all, so one tries to read them; of longer messages one asks first, since
 // trying would take the connection's lock from the system, which is bringing the rest in.
 constexpr uint64_t kTryBytes = 16 << 10;
@@ -42,11 +40,19 @@ constexpr int kSpinsPerLookAtTheClock = 8;
 // With more ranks than processors spinning takes the time from those one waits for; giving the processor away does not.
 constexpr int kYields = 8;
 
-// Whether this host has more ranks of the group than processors.
+// The address without the port of the first endpoint.
+absl::string_view FirstAddress(const GroupMember& member) {
+  const absl::string_view endpoint = member.endpoint;
+  return endpoint.substr(0, endpoint.substr(0, endpoint.find(',')).rfind(':'));
+}
+
+// Whether more ranks of the group share this machine than it has processors: those of the same host, and those that are
+// reached at the same address under another name.
 bool Crowded(const GroupSpec& spec) {
-  const std::string& host = spec.members[spec.rank].host;
-  const auto here = std::count_if(spec.members.begin(), spec.members.end(),
-                                  [&host](const GroupMember& member) { return member.host == host; });
+  const GroupMember& self = spec.members[spec.rank];
+  const auto here = std::count_if(spec.members.begin(), spec.members.end(), [&self](const GroupMember& member) {
+    return member.host == self.host || FirstAddress(member) == FirstAddress(self);
+  });
   cpu_set_t set;
   const int processors = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   return here > processors;
@@ -278,18 +284,14 @@ class TcpTransport : public Transport {
   // Asks `look` until it says yes or it is time to sleep.
   template <typename Look>
   absl::StatusOr<bool> Spin(const Look& look) {
-    const Instant end = Now() + spin_;
+    const Instant end = Now() + kSpin;
     int looks = 0;
     do {
       ASSIGN_OR_RETURN(const bool awake, look());
-      if (awake) {
-        spin_ = std::min(2 * spin_, kSpin);
-        return true;
-      }
+      if (awake) return true;
       if (crowded_) ::sched_yield();
       ++looks;
     } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
-    spin_ = std::max(spin_ / 2, kSpinMin);
     return false;
   }
 
@@ -315,7 +317,6 @@ class TcpTransport : public Transport {
   const std::unique_ptr<TcpInbox> inbox_;
   const int owner_pid_;
   const bool crowded_;
-  absl::Duration spin_ = kSpin;
   std::vector<std::array<OutStream, kStreams>> outgoing_;
   std::vector<std::array<UniqueFd, kStreams>> incoming_;
   std::vector<Busy> busy_;
