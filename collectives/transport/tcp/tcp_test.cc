@@ -5,6 +5,7 @@
 #include "collectives/transport/control_channel.h"
 #include "collectives/transport/tcp/handshake.h"
 #include "collectives/transport/tcp/socket.h"
+#include "collectives/transport/tcp/stripes.h"
 #include "collectives/transport/tcp/wire.h"
 #include "gtest/gtest.h"
 #include "tools/base/prng.h"
@@ -196,6 +197,28 @@ TEST(Handshake, AnythingElseIsRefusedAtOnce) {
     Handshake client = Handshake::Client(kKey, Claim());
     ASSERT_THAT(client.Receive(noise), StatusIs(absl::StatusCode::kInvalidArgument));
   }
+}
+
+TEST(Stripes, CoverAMessageAndAreNotTooShort) {
+  for (const int64_t length :
+       {int64_t{1}, kStripeBytesMin - 1, 2 * kStripeBytesMin, 5 * kStripeBytesMin + 3, int64_t{1} << 40}) {
+    const int stripes = StripesOf(length, 4);
+    ASSERT_GE(stripes, 1);
+    ASSERT_LE(stripes, 4);
+    int64_t at = 0;
+    for (int i = 0; i < stripes; ++i) {
+      const Segment stripe = StripeOf(length, stripes, i);
+      EXPECT_EQ(stripe.begin, at);
+      if (stripes > 1) {
+        EXPECT_GE(stripe.size(), kStripeBytesMin);
+      }
+      at = stripe.end;
+    }
+    EXPECT_EQ(at, length);
+  }
+  EXPECT_EQ(StripesOf(kStripeBytesMin, 4), 1);
+  EXPECT_EQ(StripesOf(2 * kStripeBytesMin, 4), 2);
+  EXPECT_EQ(StripesOf(int64_t{1} << 30, 4), 4);
 }
 
 TEST(Endpoint, IsReadAndWrittenAsTheGroupSpecHasIt) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "collectives/core/finish_state.h"
 #include "collectives/transport/checks.h"
@@ -39,11 +40,19 @@ constexpr int kSpinsPerLookAtTheClock = 8;
 // With more ranks than processors spinning takes the time from those one waits for; giving the processor away does not.
 constexpr int kYields = 8;
 
-// Whether this host has more ranks of the group than processors.
+// The address without the port of the first endpoint.
+absl::string_view FirstAddress(const GroupMember& member) {
+  const absl::string_view endpoint = member.endpoint;
+  return endpoint.substr(0, endpoint.substr(0, endpoint.find(',')).rfind(':'));
+}
+
+// Whether more ranks of the group share this machine than it has processors: those of the same host, and those that are
+// reached at the same address under another name.
 bool Crowded(const GroupSpec& spec) {
-  const std::string& host = spec.members[spec.rank].host;
-  const auto here = std::count_if(spec.members.begin(), spec.members.end(),
-                                  [&host](const GroupMember& member) { return member.host == host; });
+  const GroupMember& self = spec.members[spec.rank];
+  const auto here = std::count_if(spec.members.begin(), spec.members.end(), [&self](const GroupMember& member) {
+    return member.host == self.host || FirstAddress(member) == FirstAddress(self);
+  });
   cpu_set_t set;
   const int processors = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   return here > processors;
@@ -255,6 +264,39 @@ class TcpTransport : public Transport {
 
   // Until something can go on.
   absl::Status Wait(Incoming* incoming, Instant deadline) {
+    bool awake = false;
+    if (incoming != nullptr && incoming->length <= kTryBytes && busy_.empty()) {
+      ASSIGN_OR_RETURN(awake, Spin([&] { return Advance(incoming); }));
+      if (awake) return absl::OkStatus();
+      CollectPolled(incoming);  // after the tries: they may have taken a link in
+    } else {
+      CollectPolled(incoming);
+      ASSIGN_OR_RETURN(awake,
+                       Spin([&]() -> absl::StatusOr<bool> { return ::poll(polled_.data(), polled_.size(), 0) > 0; }));
+    }
+    if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
+    for (size_t i = 0; i < busy_.size(); ++i) {
+      if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
+    }
+    return absl::OkStatus();
+  }
+
+  // Asks `look` until it says yes or it is time to sleep.
+  template <typename Look>
+  absl::StatusOr<bool> Spin(const Look& look) {
+    const Instant end = Now() + kSpin;
+    int looks = 0;
+    do {
+      ASSIGN_OR_RETURN(const bool awake, look());
+      if (awake) return true;
+      if (crowded_) ::sched_yield();
+      ++looks;
+    } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
+    return false;
+  }
+
+  // What each of `busy_` waits for, in their order, then the rest.
+  void CollectPolled(const Incoming* incoming) {
     polled_.clear();
     // What a peer does with a link that it only receives from, other than taking bytes, is ending it.
     for (const Busy& busy : busy_) {
@@ -268,30 +310,6 @@ class TcpTransport : public Transport {
       const UniqueFd& fd = incoming_[incoming->from][i];
       polled_.push_back({fd ? fd.get() : inbox_->fd(), POLLIN, 0});
     }
-    const bool tries = incoming != nullptr && incoming->length <= kTryBytes && busy_.empty();
-    ASSIGN_OR_RETURN(const bool awake, Spin(tries ? incoming : nullptr));
-    if (!awake) ::poll(polled_.data(), polled_.size(), PollTimeoutMs(deadline));
-    for (size_t i = 0; i < busy_.size(); ++i) {
-      if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
-    }
-    return absl::OkStatus();
-  }
-
-  // Whether something went on or can go on before it is time to sleep; tries `incoming`, if it is not null, else asks.
-  absl::StatusOr<bool> Spin(Incoming* incoming) {
-    const Instant end = Now() + kSpin;
-    int looks = 0;
-    do {
-      if (incoming == nullptr) {
-        if (::poll(polled_.data(), polled_.size(), 0) > 0) return true;
-      } else {
-        ASSIGN_OR_RETURN(const bool moved, Advance(incoming));
-        if (moved) return true;
-      }
-      if (crowded_) ::sched_yield();
-      ++looks;
-    } while (crowded_ ? looks < kYields : looks % kSpinsPerLookAtTheClock != 0 || Now() < end);
-    return false;
   }
 
   const GroupSpec spec_;
