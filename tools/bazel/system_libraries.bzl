@@ -10,6 +10,7 @@ _LIBRARIES = {
     "cli11": ("CLI/CLI.hpp", "libcli11-dev"),
     "googletest": ("gtest/gtest.h", "libgtest-dev libgmock-dev"),
     "grpc": ("grpcpp/grpcpp.h", "libgrpc++-dev protobuf-compiler-grpc"),
+    "highway": ("hwy/highway.h", "libhwy-dev"),
     "libssh": ("libssh/libssh.h", "libssh-dev"),
     "nlohmann_json": ("nlohmann/json.hpp", "nlohmann-json3-dev"),
     "openssl": ("openssl/hmac.h", "libssl-dev"),
