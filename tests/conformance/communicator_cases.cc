@@ -53,7 +53,8 @@ Shape ShapeOf(const Case& what, Rank rank, int size) {
   return {};
 }
 
-// Integers of any size. Floats whose sums and products stay in the type's range: halves, so that sums are exact, and
+// Integers of any size; bytes for bool of which not all are 0 or 1, but for a rank that is alone: its input is the
+// result as it is. Floats whose sums and products stay in the type's range: halves, so that sums are exact, and
 // others; few zeros, so that a product tells.
 Bytes InputOf(const Case& what, Rank rank, int size) {
   const int64_t count = ShapeOf(what, rank, size).input;
@@ -62,7 +63,7 @@ Bytes InputOf(const Case& what, Rank rank, int size) {
   for (int64_t i = 0; i < count; ++i) {
     std::byte* const element = &bytes[static_cast<size_t>(i * SizeOf(what.dtype))];
     if (!IsFloat(what.dtype)) {
-      const uint64_t bits = what.dtype == DType::kBool ? prng.Below(3) : prng.Next();
+      const uint64_t bits = what.dtype == DType::kBool ? prng.Below(size == 1 ? 2 : 3) : prng.Next();
       std::memcpy(element, &bits, static_cast<size_t>(SizeOf(what.dtype)));
     } else {
       const long double half = (static_cast<long double>(prng.Below(7)) - 3) / 2;
