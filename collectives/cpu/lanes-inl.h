@@ -1,8 +1,9 @@
 // How the elements of each type lie in memory and in vectors, for one processor after the other: included once per
 // target by the kernels beside it (hwy/foreach_target.h), so it has no `#pragma once`.
 //
-// A type's lanes have: Stored (in memory), Wide (computed with), Tag (a vector of Wide), Load and Store. Memory is
-// addressed as bytes, since it need not be aligned.
+// A type's lanes have: Stored (in memory), Wide (computed with), Tag (a vector of Wide), Load and Store, and
+// StoreReduced for what was computed from loaded elements alone. Memory is addressed as bytes, since it need not be
+// aligned.
 
 #if defined(FARANDOLE_COLLECTIVES_CPU_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef FARANDOLE_COLLECTIVES_CPU_LANES_INL_H_
@@ -45,6 +46,22 @@ HWY_INLINE void StoreBytes(HWY_MAYBE_UNUSED D d, hn::Vec<D> v, std::byte* to) {
   hn::StoreU(hn::BitCast(bytes, v), bytes, reinterpret_cast<uint8_t*>(to));
 #endif
 }
+
+// Two vectors from consecutive memory, in whatever order their elements are: for what is done to each by itself, and
+// stored again the same way.
+template <class Lanes>
+struct InOrder {
+  template <class D, class V>
+  static HWY_INLINE void LoadPair(D d, const std::byte* from, V& v0, V& v1) {
+    v0 = Lanes::Load(d, from);
+    v1 = Lanes::Load(d, from + hn::Lanes(d) * sizeof(typename Lanes::Stored));
+  }
+  template <class D, class V>
+  static HWY_INLINE void StorePair(D d, V v0, V v1, std::byte* to) {
+    Lanes::Store(d, v0, to);
+    Lanes::Store(d, v1, to + hn::Lanes(d) * sizeof(typename Lanes::Stored));
+  }
+};
 
 template <typename T>
 struct PlainLanes {
@@ -194,12 +211,44 @@ struct BrainLanes {
   template <class D>
   static HWY_INLINE void Store(D d, hn::Vec<D> v, std::byte* to) {
     const hn::RebindToUnsigned<D> bits;
+    const auto quiet = hn::Or(hn::ShiftRight<16>(hn::BitCast(bits, v)), hn::Set(bits, 0x40u));
+    const auto is_nan = hn::RebindMask(bits, hn::IsNaN(v));
+    StoreLowHalves(d, hn::IfThenElse(is_nan, quiet, Rounded(d, v)), to);
+  }
+
+  // The upper halves are right for all but NaN.
+  template <class D>
+  static HWY_INLINE auto RoundedUp(D d, hn::Vec<D> v) {
+    const hn::RebindToUnsigned<D> bits;
     const auto all = hn::BitCast(bits, v);
     const auto odd = hn::And(hn::ShiftRight<16>(all), hn::Set(bits, 1u));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(all, hn::Set(bits, 0x7fffu)), odd));
-    const auto quiet = hn::Or(hn::ShiftRight<16>(all), hn::Set(bits, 0x40u));
-    const auto is_nan = hn::Gt(hn::And(all, hn::Set(bits, 0x7fffffffu)), hn::Set(bits, 0x7f800000u));
-    StoreLowHalves(d, hn::IfThenElse(is_nan, quiet, rounded), to);
+    return hn::Add(hn::Add(all, hn::Set(bits, 0x7fffu)), odd);
+  }
+  template <class D>
+  static HWY_INLINE auto Rounded(D d, hn::Vec<D> v) {
+    return hn::ShiftRight<16>(RoundedUp(d, v));
+  }
+};
+
+// The elements at even places, and those at odd ones: the halves of 32 bits are where they have to be, but for a shift
+// or a mask.
+template <>
+struct InOrder<BrainLanes> {
+  template <class D, class V>
+  static HWY_INLINE void LoadPair(D d, const std::byte* from, V& v0, V& v1) {
+    const hn::RebindToUnsigned<D> bits;
+    const auto both = LoadBytes(bits, from);
+    v0 = hn::BitCast(d, hn::ShiftLeft<16>(both));
+    v1 = hn::BitCast(d, hn::And(both, hn::Set(bits, 0xffff0000u)));
+  }
+  // Of what was computed from loaded elements alone: a NaN that comes from 16 bits, or from the processor, has nothing
+  // below them, so rounding leaves it as it is.
+  template <class D, class V>
+  static HWY_INLINE void StorePair(D d, V v0, V v1, std::byte* to) {
+    const hn::RebindToUnsigned<D> bits;
+    const auto low = BrainLanes::Rounded(d, v0);
+    const auto high = hn::And(BrainLanes::RoundedUp(d, v1), hn::Set(bits, 0xffff0000u));
+    StoreBytes(bits, hn::Or(low, high), to);
   }
 };
 

@@ -84,6 +84,7 @@ struct Quotient {
 template <class Lanes, class Op>
 HWY_NOINLINE void Combine(const void* const* from, size_t sources, void* to_void, void* copy_void, int64_t count,
                           int divisor) {
+  using Pairs = InOrder<Lanes>;
   const typename Lanes::Tag d;
   const Op op;
   const Quotient<Lanes> finish{static_cast<typename Lanes::Wide>(divisor), divisor > 1};
@@ -96,24 +97,20 @@ HWY_NOINLINE void Combine(const void* const* from, size_t sources, void* to_void
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
     const int64_t at = i * kSize;
     const std::byte* source = static_cast<const std::byte*>(from[0]) + at;
-    auto v0 = Lanes::Load(d, source);
-    auto v1 = Lanes::Load(d, source + step);
-    auto v2 = Lanes::Load(d, source + 2 * step);
-    auto v3 = Lanes::Load(d, source + 3 * step);
+    hn::Vec<typename Lanes::Tag> v0, v1, v2, v3, w0, w1, w2, w3;
+    Pairs::LoadPair(d, source, v0, v1);
+    Pairs::LoadPair(d, source + 2 * step, v2, v3);
     for (size_t s = 1; s < sources; ++s) {
       source = static_cast<const std::byte*>(from[s]) + at;
-      v0 = op(d, v0, Lanes::Load(d, source));
-      v1 = op(d, v1, Lanes::Load(d, source + step));
-      v2 = op(d, v2, Lanes::Load(d, source + 2 * step));
-      v3 = op(d, v3, Lanes::Load(d, source + 3 * step));
+      Pairs::LoadPair(d, source, w0, w1);
+      Pairs::LoadPair(d, source + 2 * step, w2, w3);
+      v0 = op(d, v0, w0), v1 = op(d, v1, w1), v2 = op(d, v2, w2), v3 = op(d, v3, w3);
     }
     v0 = finish(d, v0), v1 = finish(d, v1), v2 = finish(d, v2), v3 = finish(d, v3);
     for (std::byte* target : {to, copy}) {
       if (target == nullptr) continue;
-      Lanes::Store(d, v0, target + at);
-      Lanes::Store(d, v1, target + at + step);
-      Lanes::Store(d, v2, target + at + 2 * step);
-      Lanes::Store(d, v3, target + at + 3 * step);
+      Pairs::StorePair(d, v0, v1, target + at);
+      Pairs::StorePair(d, v2, v3, target + at + 2 * step);
     }
   }
   for (; i < count; i += lanes) {
