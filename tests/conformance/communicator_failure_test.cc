@@ -54,7 +54,7 @@ TEST_P(FailingOperationTest, AbortEndsItPromptlyAndAllLaterOnes) {
   thread.Join();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kCancelled, "generation 4 begins"));
   for (Operation later : kOperations) {
-    EXPECT_THAT(RunCase(*communicators[0], LongCase(later, 3, 2), Eventually()),
+    EXPECT_THAT(RunCase(*communicators[0], LongCase(later, 3, 2), Eventually()).status(),
                 StatusIs(absl::StatusCode::kCancelled, "generation 4 begins"))
         << later;
   }
@@ -66,7 +66,7 @@ TEST_P(FailingOperationTest, AbortBeforeItIsSeenByIt) {
   std::vector<std::unique_ptr<Communicator>> communicators(2);
   OnAllRanks(2, [&](Rank rank) { communicators[rank] = world->MakeCommunicator(rank); });
   communicators[0]->Abort("too late");
-  EXPECT_THAT(RunCase(*communicators[0], LongCase(operation, 2, 1), Eventually()),
+  EXPECT_THAT(RunCase(*communicators[0], LongCase(operation, 2, 1), Eventually()).status(),
               StatusIs(absl::StatusCode::kCancelled, "too late"));
 }
 
@@ -100,7 +100,7 @@ TEST_P(FailingOperationTest, ADeadlineEndsItIfNotAllHaveCalled) {
   const auto world = MakeWorld(means, 2);
   std::vector<std::unique_ptr<Communicator>> communicators(2);
   OnAllRanks(2, [&](Rank rank) { communicators[rank] = world->MakeCommunicator(rank); });
-  EXPECT_THAT(RunCase(*communicators[0], LongCase(operation, 2, 1), Now() + absl::Milliseconds(20)),
+  ASSERT_THAT(RunCase(*communicators[0], LongCase(operation, 2, 1), Now() + absl::Milliseconds(20)).status(),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr(Describe(world->spec(0), 1))));
   EXPECT_THAT(communicators[0]->Barrier(Eventually()), StatusIs(absl::StatusCode::kFailedPrecondition));
 }
