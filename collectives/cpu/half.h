@@ -23,7 +23,8 @@ inline float FloatFromFloat16(uint16_t bits) {
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fff) << 13;
   const uint32_t scaled = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   const uint32_t special = (bits & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
-  return std::bit_cast<float>(scaled | special | (static_cast<uint32_t>(bits & 0x8000) << 16));
+  const uint32_t quiet = (bits & 0x7fff) > 0x7c00 ? 0x400000 : 0;
+  return std::bit_cast<float>(scaled | special | quiet | (static_cast<uint32_t>(bits & 0x8000) << 16));
 }
 
 inline uint16_t Float16FromFloat(float value) {

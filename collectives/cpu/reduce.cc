@@ -7,145 +7,57 @@
 #include <limits>
 #include <type_traits>
 
-#include "collectives/cpu/half.h"
+#include "absl/container/inlined_vector.h"
+#include "collectives/cpu/reduce_kernels.h"
 #include "tools/base/check.h"
 
 namespace farandole {
 namespace {
 
-// How each DType lies in memory (Stored) and is computed with (Wide).
-template <typename T>
-struct Plain {
-  using Stored = T;
-  using Wide = T;
-  static Wide Load(Stored x) { return x; }
-  static Stored Store(Wide x) { return x; }
-};
-struct Truth {
-  using Stored = uint8_t;
-  using Wide = uint8_t;
-  static Wide Load(Stored x) { return x != 0 ? 1 : 0; }
-  static Stored Store(Wide x) { return x != 0 ? 1 : 0; }
-};
-struct Half {
-  using Stored = uint16_t;
-  using Wide = float;
-  static Wide Load(Stored x) { return FloatFromFloat16(x); }
-  static Stored Store(Wide x) { return Float16FromFloat(x); }
-};
-struct Brain {
-  using Stored = uint16_t;
-  using Wide = float;
-  static Wide Load(Stored x) { return FloatFromBfloat16(x); }
-  static Stored Store(Wide x) { return Bfloat16FromFloat(x); }
-};
+// Work is cut into pieces of this size where a second pass over a piece must find it in the first cache.
+constexpr int64_t kBlockBytes = 8192;
 
-// Calls f.template operator()<Type>().
+// Integers are divided and scaled one by one: nobody waits for that. Calls f.template operator()<Type>().
 template <typename F>
-void ForType(DType dtype, F f) {
+void ForInteger(DType dtype, F f) {
   switch (dtype) {
     case DType::kUint8:
-      return f.template operator()<Plain<uint8_t>>();
+      return f.template operator()<uint8_t>();
     case DType::kInt8:
-      return f.template operator()<Plain<int8_t>>();
+      return f.template operator()<int8_t>();
     case DType::kUint16:
-      return f.template operator()<Plain<uint16_t>>();
+      return f.template operator()<uint16_t>();
     case DType::kInt16:
-      return f.template operator()<Plain<int16_t>>();
-    case DType::kBool:
-      return f.template operator()<Truth>();
+      return f.template operator()<int16_t>();
     case DType::kInt32:
-      return f.template operator()<Plain<int32_t>>();
+      return f.template operator()<int32_t>();
     case DType::kInt64:
-      return f.template operator()<Plain<int64_t>>();
+      return f.template operator()<int64_t>();
+    case DType::kBool:
     case DType::kFloat16:
-      return f.template operator()<Half>();
     case DType::kFloat32:
-      return f.template operator()<Plain<float>>();
     case DType::kFloat64:
-      return f.template operator()<Plain<double>>();
     case DType::kBfloat16:
-      return f.template operator()<Brain>();
+      break;
   }
-  CHECK(false) << "dtype " << static_cast<int>(dtype);
+  CHECK(false) << Name(dtype) << " is no integer";
 }
 
-// The loops run over blocks that are copied to local arrays and back: there the compiler knows that nothing overlaps
-// and all is aligned, so it vectorises one loop for every case, and the copies stay in the first cache.
-constexpr int kBlockBytes = 1024;
-
-template <typename Type, typename Apply>
-void Binary(const void* a, const void* b, void* to, int64_t count, Apply apply) {
-  using Stored = typename Type::Stored;
-  constexpr int kBlock = kBlockBytes / sizeof(Stored);
-  const std::byte* from_a = static_cast<const std::byte*>(a);
-  const std::byte* from_b = static_cast<const std::byte*>(b);
-  std::byte* out = static_cast<std::byte*>(to);
-  alignas(64) Stored x[kBlock];
-  alignas(64) Stored y[kBlock];
-  while (count >= kBlock) {
-    std::memcpy(x, from_a, sizeof x);
-    std::memcpy(y, from_b, sizeof y);
-    for (int i = 0; i < kBlock; ++i) x[i] = Type::Store(apply(Type::Load(x[i]), Type::Load(y[i])));
-    std::memcpy(out, x, sizeof x);
-    from_a += sizeof x, from_b += sizeof y, out += sizeof x, count -= kBlock;
-  }
-  if (count == 0) return;
-  const size_t rest = static_cast<size_t>(count) * sizeof(Stored);
-  std::memcpy(x, from_a, rest);
-  std::memcpy(y, from_b, rest);
-  for (int i = 0; i < count; ++i) x[i] = Type::Store(apply(Type::Load(x[i]), Type::Load(y[i])));
-  std::memcpy(out, x, rest);
-}
-
-template <typename Type, typename Apply>
-void Unary(const void* from, void* to, int64_t count, Apply apply) {
-  using Stored = typename Type::Stored;
-  constexpr int kBlock = kBlockBytes / sizeof(Stored);
+// Over local arrays, where the compiler knows that nothing overlaps and all is aligned.
+template <typename T, typename Apply>
+void MapElements(const void* from, void* to, int64_t count, Apply apply) {
+  constexpr int64_t kBlock = 1024 / sizeof(T);
   const std::byte* in = static_cast<const std::byte*>(from);
   std::byte* out = static_cast<std::byte*>(to);
-  alignas(64) Stored x[kBlock];
+  alignas(64) T x[kBlock];
   for (; count > 0; count -= kBlock) {
-    const int block = static_cast<int>(std::min<int64_t>(count, kBlock));
-    const size_t bytes = block * sizeof(Stored);
+    const int64_t block = std::min(count, kBlock);
+    const size_t bytes = static_cast<size_t>(block) * sizeof(T);
     std::memcpy(x, in, bytes);
-    for (int i = 0; i < block; ++i) x[i] = Type::Store(apply(Type::Load(x[i])));
+    for (int64_t i = 0; i < block; ++i) x[i] = apply(x[i]);
     std::memcpy(out, x, bytes);
     in += bytes, out += bytes;
   }
-}
-
-// Signed overflow is undefined, unsigned arithmetic is not; uint8_t is widened to unsigned, not to int.
-template <typename T>
-using Wrapping = std::make_unsigned_t<std::conditional_t<(sizeof(T) < sizeof(int)), int, T>>;
-
-template <typename T>
-T Add(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
-  } else {
-    return a + b;
-  }
-}
-
-template <typename T>
-T Multiply(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
-  } else {
-    return a * b;
-  }
-}
-
-// A comparison with a NaN is false, and only a NaN differs from itself.
-template <typename T>
-T Least(T a, T b) {
-  return a < b || a != a ? a : b;
-}
-
-template <typename T>
-T Greatest(T a, T b) {
-  return a > b || a != a ? a : b;
 }
 
 template <typename T>
@@ -159,77 +71,104 @@ T Clamp(double value) {
   return static_cast<T>(value);
 }
 
+// A divisor of integers is applied to what was just added up, and still is in the first cache.
+void ReduceManyIntegers(DType dtype, ReduceOp op, absl::Span<const void* const> from, std::byte* to, std::byte* copy,
+                        int64_t count, int divisor) {
+  const int64_t size = SizeOf(dtype);
+  const int64_t block = kBlockBytes / size;
+  absl::InlinedVector<const void*, 32> here(from.size());
+  for (int64_t i = 0; i < count; i += block) {
+    const int64_t part = std::min(block, count - i);
+    for (size_t s = 0; s < from.size(); ++s) here[s] = static_cast<const std::byte*>(from[s]) + i * size;
+    internal::CombineInVectors(dtype, op, here, to + i * size, nullptr, part, 1);
+    DivideBy(dtype, to + i * size, part, divisor);
+    if (copy != nullptr) std::memcpy(copy + i * size, to + i * size, static_cast<size_t>(part * size));
+  }
+}
+
+bool IsNarrow(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
+
+// From or to float32.
+void ConvertOnce(DType from_dtype, const std::byte* from, DType to_dtype, std::byte* to, int64_t count) {
+  if (from_dtype == to_dtype) {
+    if (count > 0) std::memcpy(to, from, static_cast<size_t>(count * SizeOf(to_dtype)));
+  } else if (IsNarrow(to_dtype)) {
+    internal::NarrowInVectors(to_dtype, from, to, count);
+  } else if (IsNarrow(from_dtype)) {
+    internal::WidenInVectors(from_dtype, from, to, count);
+  } else if (to_dtype == DType::kFloat64) {
+    for (int64_t i = 0; i < count; ++i) {
+      float value;
+      std::memcpy(&value, from + i * int64_t{sizeof value}, sizeof value);
+      const double wide = value;
+      std::memcpy(to + i * int64_t{sizeof wide}, &wide, sizeof wide);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      double value;
+      std::memcpy(&value, from + i * int64_t{sizeof value}, sizeof value);
+      const float narrow = static_cast<float>(value);
+      std::memcpy(to + i * int64_t{sizeof narrow}, &narrow, sizeof narrow);
+    }
+  }
+}
+
 }  // namespace
 
 void Reduce(DType dtype, ReduceOp op, const void* a, const void* b, void* to, int64_t count) {
-  ForType(dtype, [&]<typename Type>() {
-    using Wide = typename Type::Wide;
-    switch (op) {
-      case ReduceOp::kAverage:
-      case ReduceOp::kSum:
-        return Binary<Type>(a, b, to, count, [](Wide x, Wide y) { return Add(x, y); });
-      case ReduceOp::kMin:
-        return Binary<Type>(a, b, to, count, [](Wide x, Wide y) { return Least(x, y); });
-      case ReduceOp::kMax:
-        return Binary<Type>(a, b, to, count, [](Wide x, Wide y) { return Greatest(x, y); });
-      case ReduceOp::kProduct:
-        return Binary<Type>(a, b, to, count, [](Wide x, Wide y) { return Multiply(x, y); });
-      case ReduceOp::kAdasum:
-        break;
-    }
-    CHECK(false) << "reduce op " << static_cast<int>(op);
-  });
-}
-
-void FillNeutral(DType dtype, ReduceOp op, void* to, int64_t count) {
-  ForType(dtype, [&]<typename Type>() {
-    using Wide = typename Type::Wide;
-    using Limits = std::numeric_limits<Wide>;
-    Wide value = 0;
-    if (op == ReduceOp::kProduct) value = 1;
-    if (op == ReduceOp::kMin) value = Limits::has_infinity ? Limits::infinity() : Limits::max();
-    if (op == ReduceOp::kMax) value = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    const typename Type::Stored stored = Type::Store(value);
-    for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(static_cast<std::byte*>(to) + i * sizeof stored, &stored, sizeof stored);
-    }
-  });
+  const void* const from[] = {a, b};
+  internal::CombineInVectors(dtype, op, from, to, nullptr, count, 1);
 }
 
 void ReduceMany(DType dtype, ReduceOp op, absl::Span<const void* const> from, void* to, void* copy, int64_t count,
                 int divisor) {
-  if (from.size() == 1) {
-    if (to != from[0]) std::memmove(to, from[0], count * SizeOf(dtype));
-  } else {
-    Reduce(dtype, op, from[0], from[1], to, count);
-    for (size_t i = 2; i < from.size(); ++i) Reduce(dtype, op, to, from[i], to, count);
+  CHECK(!from.empty());
+  if (divisor > 1 && !IsFloat(dtype)) {
+    return ReduceManyIntegers(dtype, op, from, static_cast<std::byte*>(to), static_cast<std::byte*>(copy), count,
+                              divisor);
   }
-  if (divisor > 1) DivideBy(dtype, to, count, divisor);
-  if (copy != nullptr) std::memcpy(copy, to, count * SizeOf(dtype));
+  internal::CombineInVectors(dtype, op, from, to, copy, count, divisor);
 }
 
 void DivideBy(DType dtype, void* data, int64_t count, int divisor) {
-  ForType(dtype, [&]<typename Type>() {
-    using Wide = typename Type::Wide;
-    if constexpr (std::is_integral_v<Wide>) {
-      // Clamp, since 2^63 - 1 as a double is 2^63.
-      Unary<Type>(data, data, count,
-                  [divisor](Wide x) { return Clamp<Wide>(static_cast<double>(x) / static_cast<double>(divisor)); });
-    } else {
-      Unary<Type>(data, data, count, [by = static_cast<Wide>(divisor)](Wide x) { return x / by; });
-    }
+  if (divisor == 1) return;
+  if (IsFloat(dtype)) {
+    return internal::ScaleInVectors(dtype, internal::Scaling::kDivide, data, data, count, divisor);
+  }
+  ForInteger(dtype, [&]<typename T>() {
+    // Clamp, since 2^63 - 1 as a double is 2^63.
+    const double by = divisor;
+    MapElements<T>(data, data, count, [by](T x) { return Clamp<T>(static_cast<double>(x) / by); });
   });
 }
 
 void Scale(DType dtype, const void* from, void* to, int64_t count, double factor) {
-  ForType(dtype, [&]<typename Type>() {
-    using Wide = typename Type::Wide;
-    if constexpr (std::is_integral_v<Wide>) {
-      Unary<Type>(from, to, count, [factor](Wide x) { return Clamp<Wide>(static_cast<double>(x) * factor); });
-    } else {
-      Unary<Type>(from, to, count, [by = static_cast<Wide>(factor)](Wide x) { return x * by; });
-    }
+  if (IsFloat(dtype)) {
+    return internal::ScaleInVectors(dtype, internal::Scaling::kMultiply, from, to, count, factor);
+  }
+  if (dtype == DType::kBool) {
+    const bool keeps = factor != 0 && !std::isnan(factor);
+    return MapElements<uint8_t>(from, to, count, [keeps](uint8_t x) { return static_cast<uint8_t>(keeps && x != 0); });
+  }
+  ForInteger(dtype, [&]<typename T>() {
+    MapElements<T>(from, to, count, [factor](T x) { return Clamp<T>(static_cast<double>(x) * factor); });
   });
+}
+
+void Convert(DType from_dtype, const void* from_void, DType to_dtype, void* to_void, int64_t count) {
+  CHECK(IsFloat(from_dtype) && IsFloat(to_dtype)) << Name(from_dtype) << " to " << Name(to_dtype);
+  const std::byte* from = static_cast<const std::byte*>(from_void);
+  std::byte* to = static_cast<std::byte*>(to_void);
+  if (from_dtype == to_dtype || from_dtype == DType::kFloat32 || to_dtype == DType::kFloat32) {
+    return ConvertOnce(from_dtype, from, to_dtype, to, count);
+  }
+  constexpr int64_t kBlock = kBlockBytes / sizeof(float);
+  alignas(64) std::byte between[kBlockBytes];
+  for (int64_t i = 0; i < count; i += kBlock) {
+    const int64_t part = std::min(kBlock, count - i);
+    ConvertOnce(from_dtype, from + i * SizeOf(from_dtype), DType::kFloat32, between, part);
+    ConvertOnce(DType::kFloat32, between, to_dtype, to + i * SizeOf(to_dtype), part);
+  }
 }
 
 }  // namespace farandole

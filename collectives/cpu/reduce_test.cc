@@ -26,6 +26,14 @@ Bytes RandomBits(DType dtype, int64_t count, Prng& prng) {
   return bytes;
 }
 
+// Integers of any size; floats whose sums and products of a hundred stay in the type's range.
+Bytes RandomNumbers(DType dtype, int64_t count, Prng& prng) {
+  if (!IsFloat(dtype)) return RandomBits(dtype, count, prng);
+  std::vector<long double> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back((prng.Below(2) == 0 ? 1 : -1) * (0.9L + 0.2L * prng.Unit()));
+  return reference::EncodeAll(dtype, values);
+}
+
 // Not aligned to anything.
 class Odd {
  public:
@@ -134,6 +142,85 @@ TEST(Reduce, ANanIsNotLostInMinAndMax) {
   }
 }
 
+TEST(ReduceMany, CombinesAnyNumberOfSourcesOnceForBothResults) {
+  Prng prng(4);
+  for (DType dtype : kDTypes) {
+    for (ReduceOp op : kReduceOps) {
+      if (op == ReduceOp::kAdasum || !Combines(dtype, op)) continue;
+      for (int sources : {1, 2, 3, 8, 70}) {
+        const int64_t count = static_cast<int64_t>(prng.Below(6000));
+        std::vector<Bytes> inputs;
+        std::vector<Odd> memory;
+        std::vector<const void*> from;
+        for (int s = 0; s < sources; ++s) inputs.push_back(RandomNumbers(dtype, count, prng));
+        for (const Bytes& input : inputs) memory.emplace_back(input);
+        for (Odd& one : memory) from.push_back(one.data());
+        Odd to(Bytes(count * SizeOf(dtype))), copy(Bytes(count * SizeOf(dtype)));
+        const int divisor = op == ReduceOp::kAverage ? sources : 1;
+        ReduceMany(dtype, op, from, to.data(), copy.data(), count, divisor);
+        EXPECT_EQ(reference::AllReduceMismatch(inputs, dtype, op, to.bytes()), absl::nullopt)
+            << dtype << " " << op << " of " << sources << " x " << count;
+        EXPECT_EQ(copy.bytes(), to.bytes());
+        const Bytes want = to.bytes();
+        ReduceMany(dtype, op, from, memory.back().data(), memory.front().data(), count, divisor);
+        EXPECT_EQ(memory.back().bytes(), want) << "in place of the last";
+        EXPECT_EQ(memory.front().bytes(), want) << "in place of the first";
+      }
+    }
+  }
+}
+
+TEST(ReduceMany, HalfPrecisionIsRoundedOnceForAllSources) {
+  // 2048 + 1 is no float16: added one after the other, all ones would be lost.
+  for (DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    const long double large = dtype == DType::kFloat16 ? 2048 : 256;
+    std::vector<Bytes> inputs = {reference::EncodeAll(dtype, {large})};
+    for (int i = 0; i < 4; ++i) inputs.push_back(reference::EncodeAll(dtype, {1}));
+    std::vector<const void*> from;
+    for (const Bytes& input : inputs) from.push_back(input.data());
+    Bytes to(2);
+    ReduceMany(dtype, ReduceOp::kSum, from, to.data(), nullptr, 1, 1);
+    EXPECT_EQ(Decoded(dtype, to)[0], large + 4) << dtype;
+    ReduceMany(dtype, ReduceOp::kAverage, from, to.data(), nullptr, 1, 5);
+    EXPECT_EQ(to, reference::EncodeAll(dtype, {(large + 4) / 5})) << dtype;
+  }
+}
+
+TEST(Convert, RoundsOnceAndComesBack) {
+  Prng prng(5);
+  for (DType narrow : {DType::kFloat16, DType::kBfloat16}) {
+    for (int64_t count : {0, 1, 31, 1000, 10'001}) {
+      Odd wide(RandomBits(DType::kFloat32, count, prng)), to(Bytes(2 * count)), back(Bytes(4 * count));
+      Convert(DType::kFloat32, wide.data(), narrow, to.data(), count);
+      Convert(narrow, to.data(), DType::kFloat32, back.data(), count);
+      const std::vector<long double> values = Decoded(DType::kFloat32, wide.bytes());
+      const std::vector<long double> got = Decoded(narrow, to.bytes());
+      const std::vector<long double> again = Decoded(DType::kFloat32, back.bytes());
+      for (int64_t i = 0; i < count; ++i) {
+        Bytes element(2);
+        reference::Encode(narrow, values[i], element.data());
+        const long double want = reference::Decode(narrow, element.data());
+        EXPECT_TRUE(got[i] == want || (std::isnan(got[i]) && std::isnan(want))) << values[i];
+        EXPECT_TRUE(again[i] == got[i] || (std::isnan(got[i]) && std::isnan(again[i]))) << got[i];
+      }
+    }
+  }
+}
+
+TEST(Convert, ReachesEveryFloatingPointTypeFromEveryOther) {
+  const std::vector<long double> values = {0, 1, -2.5L, 1024, 0.125L};  // every type has them
+  for (DType from : kDTypes) {
+    for (DType to : kDTypes) {
+      if (!IsFloat(from) || !IsFloat(to)) continue;
+      std::vector<long double> many;
+      while (many.size() < 5000) many.insert(many.end(), values.begin(), values.end());
+      Odd input(reference::EncodeAll(from, many)), output(Bytes(many.size() * SizeOf(to)));
+      Convert(from, input.data(), to, output.data(), static_cast<int64_t>(many.size()));
+      EXPECT_EQ(Decoded(to, output.bytes()), many) << from << " to " << to;
+    }
+  }
+}
+
 TEST(DivideBy, DividesAsTheHeaderSays) {
   int32_t ints[] = {7, -7, 49, 0, std::numeric_limits<int32_t>::min()};
   DivideBy(DType::kInt32, ints, 5, 2);
@@ -152,10 +239,10 @@ TEST(DivideBy, DividesAsTheHeaderSays) {
 
 TEST(Scale, AgreesWithPlainArithmeticAndStaysInTheTypesRange) {
   for (DType dtype : kDTypes) {
-    if (dtype == DType::kBool) continue;  // there is nothing to scale
     const Bytes from = reference::EncodeAll(dtype, {0, 1, 2, 3, 100, 7});
     Odd input(from), to(Bytes(from.size()));
     Scale(dtype, input.data(), to.data(), 6, 0.5);
+    if (dtype == DType::kBool) continue;
     const bool whole = !IsFloat(dtype);
     const std::vector<long double> want = {0, whole ? 0 : 0.5L, 1, whole ? 1 : 1.5L, 50, whole ? 3 : 3.5L};
     EXPECT_EQ(Decoded(dtype, to.bytes()), want) << dtype;
@@ -169,6 +256,11 @@ TEST(Scale, AgreesWithPlainArithmeticAndStaysInTheTypesRange) {
   EXPECT_EQ(scaled[1], std::numeric_limits<int64_t>::min());
   Scale(DType::kInt64, large, scaled, 3, std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(scaled[2], 0);
+  uint8_t truths[] = {0, 1, 7};
+  Scale(DType::kBool, truths, truths, 3, 0.25);
+  EXPECT_EQ(absl::MakeConstSpan(truths), absl::MakeConstSpan({uint8_t{0}, uint8_t{1}, uint8_t{1}}));
+  Scale(DType::kBool, truths, truths, 3, 0);
+  EXPECT_EQ(truths[1], 0);
   uint8_t small[] = {200, 3};
   Scale(DType::kUint8, small, small, 2, -1.5);
   EXPECT_EQ(small[0], 0);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "collectives/cpu/neutral.h"
 #include "collectives/cpu/reduce.h"
 #include "collectives/schedule/segment.h"
 #include "tools/base/clock.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -117,8 +118,9 @@ uint64_t CombineIntegers(ReduceOp op, uint64_t a, uint64_t b) {
   switch (op) {
     case ReduceOp::kAverage:
     case ReduceOp::kSum:
-    case ReduceOp::kAdasum:  // of two scalars... not what AllReduce is for
       return a + b;
+    case ReduceOp::kAdasum:  // works on whole vectors: see Adasum
+      break;
     case ReduceOp::kMin:
       return x < y ? a : b;
     case ReduceOp::kMax:
@@ -133,8 +135,9 @@ long double CombineReals(ReduceOp op, long double a, long double b) {
   switch (op) {
     case ReduceOp::kAverage:
     case ReduceOp::kSum:
-    case ReduceOp::kAdasum:  // of two scalars... not what AllReduce is for
       return a + b;
+    case ReduceOp::kAdasum:  // works on whole vectors: see Adasum
+      break;
     case ReduceOp::kMin:
       return std::isnan(a) || a < b ? a : b;
     case ReduceOp::kMax:
@@ -151,7 +154,7 @@ void ReduceIntegers(const std::vector<const std::byte*>& elements, DType dtype, 
     result = CombineIntegers(op, result, ReadInteger(dtype, elements[rank]));
   }
   WriteInteger(dtype, result, out);
-  if (op != ReduceOp::kAverage) return;
+  if (op != ReduceOp::kAverage || elements.size() == 1) return;
   const double sum = static_cast<double>(static_cast<int64_t>(ReadInteger(dtype, out)));
   WriteInteger(dtype, static_cast<uint64_t>(static_cast<int64_t>(sum / static_cast<double>(elements.size()))), out);
 }
@@ -274,75 +277,29 @@ Bytes AllGather(const std::vector<Bytes>& inputs) {
 
 Bytes Broadcast(const std::vector<Bytes>& inputs, Rank root) { return inputs[root]; }
 
-Bytes ReduceScatter(const std::vector<Bytes>& inputs, const std::vector<int64_t>& counts, DType dtype, ReduceOp op,
-                    Rank rank) {
-  int64_t begin = 0;
-  for (Rank r = 0; r < rank; ++r) begin += counts[r] * SizeOf(dtype);
-  const Bytes whole = AllReduce(inputs, dtype, op);
-  return Bytes(whole.begin() + begin, whole.begin() + begin + counts[rank] * SizeOf(dtype));
+std::vector<Bytes> ReduceScatter(const std::vector<Bytes>& inputs, const std::vector<int64_t>& counts, DType dtype,
+                                 ReduceOp op) {
+  const Bytes all = AllReduce(inputs, dtype, op);
+  std::vector<Bytes> outputs;
+  auto begin = all.begin();
+  for (int64_t count : counts) {
+    const auto end = begin + count * SizeOf(dtype);
+    outputs.emplace_back(begin, end);
+    begin = end;
+  }
+  return outputs;
 }
 
-Bytes AllToAll(const std::vector<Bytes>& inputs, const std::vector<std::vector<int64_t>>& bytes, Rank rank) {
-  Bytes output;
+std::vector<Bytes> AllToAll(const std::vector<Bytes>& inputs, const std::vector<std::vector<int64_t>>& bytes) {
+  std::vector<Bytes> outputs(inputs.size());
   for (size_t from = 0; from < inputs.size(); ++from) {
-    int64_t begin = 0;
-    for (Rank to = 0; to < rank; ++to) begin += bytes[from][to];
-    const auto first = inputs[from].begin() + begin;
-    output.insert(output.end(), first, first + bytes[from][rank]);
+    auto begin = inputs[from].begin();
+    for (size_t to = 0; to < inputs.size(); ++to) {
+      outputs[to].insert(outputs[to].end(), begin, begin + bytes[from][to]);
+      begin += bytes[from][to];
+    }
   }
-  return output;
-}
-
-namespace {
-
-using Values = std::vector<long double>;
-
-long double Dot(const Values& a, const Values& b) {
-  long double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-Values Pair(const Values& a, const Values& b) {
-  const auto factor = [ab = Dot(a, b)](long double own) {
-    return own < std::sqrt(static_cast<long double>(std::numeric_limits<double>::min())) ? 1 : 1 - ab / (2 * own);
-  };
-  const long double of_a = factor(Dot(a, a)), of_b = factor(Dot(b, b));
-  Values sum;
-  for (size_t i = 0; i < a.size(); ++i) sum.push_back(of_a * a[i] + of_b * b[i]);
-  return sum;
-}
-
-}  // namespace
-
-std::vector<long double> Adasum(const std::vector<Bytes>& inputs, DType dtype) {
-  std::vector<Values> values;
-  for (const Bytes& input : inputs) values.push_back(DecodeAll(dtype, input));
-  size_t power = 1;
-  while (power * 2 <= values.size()) power *= 2;
-  for (size_t rank = power; rank < values.size(); ++rank) values[rank - power] = Pair(values[rank - power], values[rank]);
-  for (size_t distance = 1; distance < power; distance *= 2) {
-    for (size_t rank = 0; rank < power; rank += 2 * distance) values[rank] = Pair(values[rank], values[rank + distance]);
-  }
-  return values[0];
-}
-
-absl::optional<std::string> AdasumMismatch(const std::vector<Bytes>& inputs, DType dtype, const Bytes& output) {
-  const Values want = Adasum(inputs, dtype), got = DecodeAll(dtype, output);
-  if (got.size() != want.size()) return absl::StrCat(got.size(), " elements, not ", want.size());
-  long double largest = 0;
-  for (const Bytes& input : inputs) {
-    for (const long double value : DecodeAll(dtype, input)) largest = std::max(largest, std::fabs(value));
-  }
-  // A factor may be as large as the quotient of two norms, each at most a few of the largest value here; levels add up.
-  const long double step = std::ldexp(largest, -FormatOf(dtype)->mantissa_bits);
-  const long double tolerance = 16 * step * static_cast<long double>(inputs.size());
-  for (size_t i = 0; i < want.size(); ++i) {
-    if (std::fabs(got[i] - want[i]) <= tolerance) continue;
-    return absl::StrCat("element ", i, " is ", static_cast<double>(got[i]), ", not ", static_cast<double>(want[i]),
-                        " within ", static_cast<double>(tolerance));
-  }
-  return absl::nullopt;
+  return outputs;
 }
 
 absl::optional<std::string> AllReduceMismatch(const std::vector<Bytes>& inputs, DType dtype, ReduceOp op,
@@ -362,13 +319,121 @@ absl::optional<std::string> AllReduceMismatch(const std::vector<Bytes>& inputs, 
       near = Near(got, want, *format, tolerance);
     } else {
       want = Decode(dtype, integers.data() + at);
-      near = got == want;
+      near = std::memcmp(&output[at], &integers[at], static_cast<size_t>(SizeOf(dtype))) == 0;
     }
     if (!near) {
       return absl::StrCat("element ", at / SizeOf(dtype), " of ", output.size() / SizeOf(dtype), " is ",
                           static_cast<double>(got), ", not ", static_cast<double>(want), " within ",
                           static_cast<double>(tolerance));
     }
+  }
+  return absl::nullopt;
+}
+
+namespace {
+
+// A vector with how far from it a correct one may be, element by element.
+struct Bounded {
+  std::vector<long double> values;
+  std::vector<long double> errors;
+};
+
+long double Dot(const std::vector<long double>& a, const std::vector<long double>& b) {
+  long double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+struct Coefficient {
+  long double value = 1;
+  long double error = 0;
+};
+
+// 1 - ab / (2 aa), where ab may be wrong by ab_error and the vector behind aa by error_norm.
+Coefficient CoefficientOf(long double ab, long double ab_error, long double aa, long double error_norm,
+                          long double dot_roundoff) {
+  if (aa < std::sqrt(static_cast<long double>(std::numeric_limits<double>::min()))) return {};
+  const long double aa_error = (2 * std::sqrt(aa) + error_norm) * error_norm + dot_roundoff * aa;
+  if (aa_error >= aa) return {1, std::numeric_limits<long double>::infinity()};
+  return {1 - ab / (2 * aa), (ab_error + std::fabs(ab) * aa_error / aa) / (2 * (aa - aa_error))};
+}
+
+// Rounds three times per element: two products and their sum; coefficients are rounded once.
+Bounded CombineByAdasum(const Bounded& a, const Bounded& b, const Format& format) {
+  const long double ab = Dot(a.values, b.values);
+  const long double aa = Dot(a.values, a.values);
+  const long double bb = Dot(b.values, b.values);
+  const long double a_error = std::sqrt(Dot(a.errors, a.errors));
+  const long double b_error = std::sqrt(Dot(b.errors, b.errors));
+  const long double dot_roundoff =
+      static_cast<long double>(a.values.size() + 2) * std::numeric_limits<double>::epsilon();
+  const long double norms = std::sqrt(aa) * std::sqrt(bb);
+  const long double ab_error =
+      std::sqrt(aa) * b_error + std::sqrt(bb) * a_error + a_error * b_error + dot_roundoff * norms;
+  const Coefficient ca = CoefficientOf(ab, ab_error, aa, a_error, dot_roundoff);
+  const Coefficient cb = CoefficientOf(ab, ab_error, bb, b_error, dot_roundoff);
+  Bounded sum;
+  for (size_t i = 0; i < a.values.size(); ++i) {
+    const long double x = ca.value * a.values[i];
+    const long double y = cb.value * b.values[i];
+    const long double inherited = (std::fabs(ca.value) + ca.error) * a.errors[i] +
+                                  (std::fabs(cb.value) + cb.error) * b.errors[i] + ca.error * std::fabs(a.values[i]) +
+                                  cb.error * std::fabs(b.values[i]);
+    sum.values.push_back(x + y);
+    sum.errors.push_back(inherited + 4 * format.UnitRoundoff() * (std::fabs(x) + std::fabs(y) + inherited) +
+                         2 * format.Smallest());
+  }
+  return sum;
+}
+
+// The tree of one piece over all ranks.
+Bounded AdasumTree(std::vector<Bounded> nodes, const Format& format) {
+  size_t power = 1;
+  while (2 * power <= nodes.size()) power *= 2;
+  for (size_t rank = power; rank < nodes.size(); ++rank) {
+    nodes[rank - power] = CombineByAdasum(nodes[rank - power], nodes[rank], format);
+  }
+  for (size_t distance = 1; distance < power; distance *= 2) {
+    for (size_t rank = 0; rank < power; rank += 2 * distance) {
+      nodes[rank] = CombineByAdasum(nodes[rank], nodes[rank + distance], format);
+    }
+  }
+  return nodes[0];
+}
+
+Bounded AdasumOfPieces(const std::vector<Bytes>& inputs, const std::vector<int64_t>& pieces, DType dtype) {
+  Bounded all;
+  int64_t begin = 0;
+  for (int64_t piece : pieces) {
+    std::vector<Bounded> nodes;
+    for (const Bytes& input : inputs) {
+      const auto from = input.begin() + begin * SizeOf(dtype);
+      const Bytes part(from, from + piece * SizeOf(dtype));
+      nodes.push_back({DecodeAll(dtype, part), std::vector<long double>(static_cast<size_t>(piece), 0)});
+    }
+    const Bounded result = AdasumTree(std::move(nodes), *FormatOf(dtype));
+    all.values.insert(all.values.end(), result.values.begin(), result.values.end());
+    all.errors.insert(all.errors.end(), result.errors.begin(), result.errors.end());
+    begin += piece;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<long double> Adasum(const std::vector<Bytes>& inputs, const std::vector<int64_t>& pieces, DType dtype) {
+  return AdasumOfPieces(inputs, pieces, dtype).values;
+}
+
+absl::optional<std::string> AdasumMismatch(const std::vector<Bytes>& inputs, const std::vector<int64_t>& pieces,
+                                           DType dtype, const Bytes& output) {
+  if (output.size() != inputs[0].size()) return absl::StrCat(output.size(), " bytes, not ", inputs[0].size());
+  const Bounded want = AdasumOfPieces(inputs, pieces, dtype);
+  const std::vector<long double> got = DecodeAll(dtype, output);
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (Near(got[i], want.values[i], *FormatOf(dtype), want.errors[i])) continue;
+    return absl::StrCat("element ", i, " of ", got.size(), " is ", static_cast<double>(got[i]), ", not ",
+                        static_cast<double>(want.values[i]), " within ", static_cast<double>(want.errors[i]));
   }
   return absl::nullopt;
 }

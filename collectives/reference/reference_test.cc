@@ -54,6 +54,57 @@ TEST(Reference, ReducesByHand) {
   EXPECT_EQ(Broadcast(floats, 1), floats[1]);
 }
 
+TEST(Reference, ScattersAndExchangesByHand) {
+  const std::vector<Bytes> inputs = {EncodeAll(DType::kInt16, {1, 2, 3}), EncodeAll(DType::kInt16, {10, 20, 30})};
+  const std::vector<Bytes> shares = ReduceScatter(inputs, {1, 2}, DType::kInt16, ReduceOp::kSum);
+  EXPECT_EQ(shares[0], EncodeAll(DType::kInt16, {11}));
+  EXPECT_EQ(shares[1], EncodeAll(DType::kInt16, {22, 33}));
+  const std::vector<Bytes> blocks = AllToAll(inputs, {{2, 4}, {6, 0}});
+  EXPECT_EQ(blocks[0], EncodeAll(DType::kInt16, {1, 10, 20, 30}));
+  EXPECT_EQ(blocks[1], EncodeAll(DType::kInt16, {2, 3}));
+}
+
+TEST(Reference, BoolIsOrAndAnd) {
+  const std::vector<Bytes> inputs = {Bytes{std::byte{2}, std::byte{4}, std::byte{0}},
+                                     Bytes{std::byte{1}, std::byte{0}, std::byte{0}}};
+  const Bytes either = EncodeAll(DType::kBool, {1, 1, 0});
+  const Bytes both = EncodeAll(DType::kBool, {1, 0, 0});
+  EXPECT_EQ(AllReduce(inputs, DType::kBool, ReduceOp::kSum), either);
+  EXPECT_EQ(AllReduce(inputs, DType::kBool, ReduceOp::kMax), either);
+  EXPECT_EQ(AllReduce(inputs, DType::kBool, ReduceOp::kProduct), both);
+  EXPECT_EQ(AllReduce(inputs, DType::kBool, ReduceOp::kMin), both);
+  EXPECT_NE(AllReduceMismatch(inputs, DType::kBool, ReduceOp::kSum, Bytes{std::byte{2}, std::byte{1}, std::byte{0}}),
+            absl::nullopt)
+      << "the result is 0 or 1";
+}
+
+TEST(Reference, AdasumByHand) {
+  auto encode = [](const std::vector<long double>& values) { return EncodeAll(DType::kFloat32, values); };
+  // Orthogonal: the sum. Alike: the average. Nothing: the other.
+  EXPECT_EQ(Adasum({encode({1, 0}), encode({0, 2})}, {2}, DType::kFloat32), (std::vector<long double>{1, 2}));
+  EXPECT_EQ(Adasum({encode({3, 1}), encode({3, 1})}, {2}, DType::kFloat32), (std::vector<long double>{3, 1}));
+  EXPECT_EQ(Adasum({encode({0, 0}), encode({3, 1})}, {2}, DType::kFloat32), (std::vector<long double>{3, 1}));
+  // Pieces are by themselves: 1 and 1 are alike, 1 and 0 are not.
+  EXPECT_EQ(Adasum({encode({1, 1}), encode({1, 0})}, {1, 1}, DType::kFloat32), (std::vector<long double>{1, 1}));
+  // a.b = 2, |a|^2 = 4, |b|^2 = 2.
+  EXPECT_EQ(Adasum({encode({2, 0}), encode({1, 1})}, {2}, DType::kFloat32), (std::vector<long double>{2, 0.5}));
+  // Three: rank 2 first with rank 0, then with rank 1.
+  EXPECT_EQ(Adasum({encode({1, 0}), encode({1, 0}), encode({0, 1})}, {2}, DType::kFloat32),
+            (std::vector<long double>{1.25, 0.75}));
+}
+
+TEST(Reference, AdasumMismatchTakesRoundingAndRefusesMore) {
+  const std::vector<Bytes> inputs = {EncodeAll(DType::kFloat32, {0.1L, 0.7L}),
+                                     EncodeAll(DType::kFloat32, {0.3L, -0.2L})};
+  std::vector<long double> values = Adasum(inputs, {2}, DType::kFloat32);
+  EXPECT_EQ(AdasumMismatch(inputs, {2}, DType::kFloat32, EncodeAll(DType::kFloat32, values)), absl::nullopt);
+  values[1] += 2e-6L;
+  EXPECT_NE(AdasumMismatch(inputs, {2}, DType::kFloat32, EncodeAll(DType::kFloat32, values)), absl::nullopt);
+  values = Adasum(inputs, {1, 1}, DType::kFloat32);
+  EXPECT_NE(AdasumMismatch(inputs, {2}, DType::kFloat32, EncodeAll(DType::kFloat32, values)), absl::nullopt)
+      << "other pieces";
+}
+
 TEST(Reference, ToleranceTakesRoundingAndRefusesMore) {
   const std::vector<Bytes> inputs(3, EncodeAll(DType::kFloat32, {0.1L}));
   const float sum = 0.1f + 0.1f + 0.1f;

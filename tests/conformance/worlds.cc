@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "collectives/cpu/create.h"
+#include "collectives/cpu/transport_communicator.h"
 #include "collectives/transport/inproc/inproc_control_channel.h"
 #include "collectives/transport/inproc/inproc_transport.h"
 #include "collectives/transport/shm/local_slab_source.h"
@@ -32,6 +34,9 @@ class InprocWorld : public World {
   explicit InprocWorld(int size) : transports_(size), channels_(size) {}
   GroupSpec spec(Rank rank) const override { return transports_.spec(rank); }
   std::unique_ptr<Transport> MakeTransport(Rank rank) override { return transports_.Join(rank); }
+  std::unique_ptr<Communicator> MakeCommunicator(Rank rank) override {
+    return MakeTransportCommunicator(MakeTransport(rank));
+  }
   std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override { return channels_.Join(rank); }
 
  private:
@@ -61,6 +66,11 @@ class ShmWorld : public World {
     auto transport = CreateShmTransport(spec(rank), slabs_, Eventually());
     CHECK_OK(transport.status());
     return *std::move(transport);
+  }
+  std::unique_ptr<Communicator> MakeCommunicator(Rank rank) override {
+    auto communicator = CreateCommunicator(spec(rank), TransportChoice::kShm, nullptr, &slabs_, Eventually());
+    CHECK_OK(communicator.status());
+    return *std::move(communicator);
   }
   std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override {
     auto channel = CreateShmControlChannel(spec(rank), slabs_, nullptr, Eventually());
@@ -108,9 +118,19 @@ class TcpWorld : public World {
   std::unique_ptr<Transport> MakeTransport(Rank rank) override {
     return CreateTcpTransport(spec(rank), *listeners_[rank]);
   }
+  std::unique_ptr<Communicator> MakeCommunicator(Rank rank) override {
+    auto communicator =
+        CreateCommunicator(spec(rank), TransportChoice::kTcp, listeners_[rank].get(), nullptr, Eventually());
+    CHECK_OK(communicator.status());
+    return *std::move(communicator);
+  }
   std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) override {
     return CreateTcpControlChannel(spec(rank), *listeners_[rank]);
   }
+
+ protected:
+  TcpListener* listener(Rank rank) { return listeners_[rank].get(); }
+  void SetHost(Rank rank, std::string host) { spec_.members[rank].host = std::move(host); }
 
  private:
   static UniqueFd Bind() {
@@ -124,6 +144,26 @@ class TcpWorld : public World {
   GroupSpec spec_;
   std::vector<std::unique_ptr<TcpListener>> listeners_;
   UniqueFd nobody_;
+};
+
+// Five of eight ranks on one host and three on the other, in turns: hosts of different sizes, whose ranks do not follow
+// each other.
+class TwoHostsWorld : public TcpWorld {
+ public:
+  explicit TwoHostsWorld(int size) : TcpWorld(size, TcpListener::Options()) {
+    for (Rank rank = 0; rank < size; ++rank) SetHost(rank, OnFirst(rank) ? "first" : "second");
+  }
+  std::unique_ptr<Communicator> MakeCommunicator(Rank rank) override {
+    SlabSource* const slabs = OnFirst(rank) ? &first_ : &second_;
+    auto communicator = CreateCommunicator(spec(rank), TransportChoice::kAuto, listener(rank), slabs, Eventually());
+    CHECK_OK(communicator.status());
+    return *std::move(communicator);
+  }
+
+ private:
+  static bool OnFirst(Rank rank) { return rank % 3 != 1; }
+  LocalSlabSource first_;
+  LocalSlabSource second_;
 };
 
 std::unique_ptr<World> MakeTcpListsWorld(int size) {
@@ -156,6 +196,8 @@ std::string Name(Means means) {
       return "tcp";
     case Means::kTcpLists:
       return "tcp_lists";
+    case Means::kTwoHosts:
+      return "two_hosts";
   }
   return "";
 }
@@ -170,8 +212,14 @@ std::unique_ptr<World> MakeWorld(Means means, int size) {
       return std::make_unique<TcpWorld>(size, TcpListener::Options());
     case Means::kTcpLists:
       return MakeTcpListsWorld(size);
+    case Means::kTwoHosts:
+      return std::make_unique<TwoHostsWorld>(size);
   }
   return nullptr;
+}
+
+std::unique_ptr<Communicator> MakeTransportCommunicator(std::unique_ptr<Transport> transport) {
+  return std::make_unique<TransportCommunicator>(std::move(transport));
 }
 
 void OnAllRanks(int size, const std::function<void(Rank)>& body) {

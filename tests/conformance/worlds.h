@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/core/communicator.h"
 #include "collectives/core/group.h"
 #include "collectives/transport/control_channel.h"
 #include "collectives/transport/transport.h"
@@ -18,9 +19,12 @@
 namespace farandole::testing {
 
 // kTcpLists: TCP where each member has several addresses, and the first ones that the others hear of lead nowhere and
-// to another member.
-enum class Means { kInproc, kShm, kTcp, kTcpLists };
+// to another member. kTwoHosts: members whose hosts have two names, each with shared memory of its own: only
+// communicators make a difference of that.
+enum class Means { kInproc, kShm, kTcp, kTcpLists, kTwoHosts };
 inline constexpr Means kAllMeans[] = {Means::kInproc, Means::kShm, Means::kTcp, Means::kTcpLists};
+inline constexpr Means kCommunicatorMeans[] = {Means::kInproc, Means::kShm, Means::kTcp, Means::kTcpLists,
+                                               Means::kTwoHosts};
 std::string Name(Means means);
 inline std::ostream& operator<<(std::ostream& out, Means means) { return out << Name(means); }
 
@@ -31,9 +35,14 @@ class World {
   virtual GroupSpec spec(Rank rank) const = 0;
   // Once per rank; from any thread.
   virtual std::unique_ptr<Transport> MakeTransport(Rank rank) = 0;
+  // The one that a worker would get by these means (cpu/create.h); once per rank, from any thread.
+  virtual std::unique_ptr<Communicator> MakeCommunicator(Rank rank) = 0;
   virtual std::unique_ptr<ControlChannel> MakeControlChannel(Rank rank) = 0;
 };
 std::unique_ptr<World> MakeWorld(Means means, int size);
+
+// The communicator over any transport.
+std::unique_ptr<Communicator> MakeTransportCommunicator(std::unique_ptr<Transport> transport);
 
 // Runs `body(rank)` for all ranks, each on its own thread; returns when all have returned.
 void OnAllRanks(int size, const std::function<void(Rank)>& body);

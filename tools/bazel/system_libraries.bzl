@@ -7,9 +7,11 @@ missing package ends the build with one sentence instead of a compiler's error.
 
 _LIBRARIES = {
     "absl": ("absl/status/statusor.h", "libabsl-dev"),
+    "benchmark": ("benchmark/benchmark.h", "libbenchmark-dev"),
     "cli11": ("CLI/CLI.hpp", "libcli11-dev"),
     "googletest": ("gtest/gtest.h", "libgtest-dev libgmock-dev"),
     "grpc": ("grpcpp/grpcpp.h", "libgrpc++-dev protobuf-compiler-grpc"),
+    "highway": ("hwy/highway.h", "libhwy-dev"),
     "libssh": ("libssh/libssh.h", "libssh-dev"),
     "nlohmann_json": ("nlohmann/json.hpp", "nlohmann-json3-dev"),
     "openssl": ("openssl/hmac.h", "libssl-dev"),
