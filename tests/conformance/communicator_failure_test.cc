@@ -25,6 +25,7 @@ class FailureTest : public ::testing::TestWithParam<Means> {
  protected:
   // A group whose links are there: one barrier has been.
   void MakeGroup(int size) {
+    communicators_.clear();  // before what they were made of
     world_ = MakeWorld(GetParam(), size);
     communicators_.resize(static_cast<size_t>(size));
     OnAllRanks(size, [&](Rank rank) {

@@ -256,6 +256,7 @@ absl::Status FlatPipeline::StageOne(Stages& stages, int64_t index, Instant deadl
     }
   }
   stages.Stage(index, chunk);
+  slab_.progress(spec_.rank).what[chunk % FlatSlab::kSlots].store(wait_.what(), std::memory_order_relaxed);
   Report(&FlatSlab::Progress::staged, chunk + 1);
   return absl::OkStatus();
 }
@@ -263,7 +264,7 @@ absl::Status FlatPipeline::StageOne(Stages& stages, int64_t index, Instant deadl
 absl::Status FlatPipeline::PublishOne(Stages& stages, int64_t index, Instant deadline) {
   const uint64_t chunk = chunks_ + static_cast<uint64_t>(index);
   for (Rank rank = 0; rank < spec_.size(); ++rank) {
-    RETURN_IF_ERROR(Await(&FlatSlab::Progress::staged, rank, chunk + 1, deadline));
+    RETURN_IF_ERROR(AwaitStaged(rank, chunk, deadline));
   }
   stages.Publish(index, chunk);
   Report(&FlatSlab::Progress::published, chunk + 1);
@@ -272,16 +273,22 @@ absl::Status FlatPipeline::PublishOne(Stages& stages, int64_t index, Instant dea
 
 absl::Status FlatPipeline::TakeOne(Stages& stages, Shape shape, int64_t index, Instant deadline) {
   const uint64_t chunk = chunks_ + static_cast<uint64_t>(index);
-  const auto source = shape == Shape::kReduce ? &FlatSlab::Progress::published : &FlatSlab::Progress::staged;
   // Each rank begins with its next one, so that they do not all read the same area.
   for (int step = 1; step < spec_.size(); ++step) {
     const Rank peer = (spec_.rank + step) % spec_.size();
     if (!stages.Wants(peer)) continue;
-    RETURN_IF_ERROR(Await(source, peer, chunk + 1, deadline));
+    RETURN_IF_ERROR(shape == Shape::kReduce ? Await(&FlatSlab::Progress::published, peer, chunk + 1, deadline)
+                                            : AwaitStaged(peer, chunk, deadline));
     stages.Take(index, chunk, peer);
   }
   Report(&FlatSlab::Progress::taken, chunk + 1);
   return absl::OkStatus();
+}
+
+absl::Status FlatPipeline::AwaitStaged(Rank rank, uint64_t chunk, Instant deadline) {
+  RETURN_IF_ERROR(Await(&FlatSlab::Progress::staged, rank, chunk + 1, deadline));
+  const uint64_t what = slab_.progress(rank).what[chunk % FlatSlab::kSlots].load(std::memory_order_relaxed);
+  return what == wait_.what() ? absl::OkStatus() : wait_.DifferentCollectives(rank);
 }
 
 absl::Status FlatPipeline::Await(FlatSlab::Count FlatSlab::Progress::*what, Rank rank, uint64_t chunks,

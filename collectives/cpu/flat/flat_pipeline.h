@@ -68,6 +68,8 @@ class FlatPipeline {
   absl::Status StageOne(Stages& stages, int64_t index, Instant deadline);
   absl::Status PublishOne(Stages& stages, int64_t index, Instant deadline);
   absl::Status TakeOne(Stages& stages, Shape shape, int64_t index, Instant deadline);
+  // Also that what is staged belongs to the same collective.
+  absl::Status AwaitStaged(Rank rank, uint64_t chunk, Instant deadline);
   absl::Status Await(FlatSlab::Count FlatSlab::Progress::*what, Rank rank, uint64_t chunks, Instant deadline);
   void Report(FlatSlab::Count FlatSlab::Progress::*what, uint64_t chunks);
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "collectives/cpu/reduce.h"
 #include "tools/base/clock.h"
 #include "tools/base/status_macros.h"
@@ -43,10 +42,7 @@ absl::Status FlatShort::Combine() {
   sources_.clear();
   for (Rank rank = 0; rank < spec_.size(); ++rank) {
     const FlatSlab::Short& message = slab_.short_message(rank, number_);
-    if (message.what.load(std::memory_order_relaxed) != what_) {
-      return absl::InternalError(absl::StrCat(Describe(spec_, rank), " and ", Describe(spec_, spec_.rank),
-                                              " have called different collectives"));
-    }
+    if (message.what.load(std::memory_order_relaxed) != what_) return wait_.DifferentCollectives(rank);
     sources_.push_back(message.data);
   }
   if (reduction_.count == 0) return absl::OkStatus();

@@ -24,7 +24,7 @@ namespace farandole {
 // Counts only grow, over all collectives, so nothing is ever reset.
 class FlatSlab {
  public:
-  static constexpr uint64_t kVersion = 1;
+  static constexpr uint64_t kVersion = 2;
   static constexpr int kSlots = 4;
   static constexpr int64_t kAreaBytes = int64_t{256} << 10;
   static constexpr int64_t kLineBytes = 128;  // neighbouring cache lines are fetched together
@@ -41,6 +41,7 @@ class FlatSlab {
   };
   struct Progress {
     Count staged, published, taken;
+    std::atomic<uint64_t> what[kSlots];  // of the collective whose chunk is staged in each slot
   };
   // A short message: the first bytes of it share the line with its number.
   struct alignas(kLineBytes) Short {

@@ -10,14 +10,16 @@
 
 namespace farandole {
 
+absl::Status FlatWait::DifferentCollectives(Rank rank) const {
+  return absl::InternalError(absl::StrCat(Describe(spec_, rank), " and ", Describe(spec_, spec_.rank),
+                                          " have called different collectives (number ", number_, ")"));
+}
+
 absl::Status FlatWait::Obstacle() const {
   for (Rank rank = 0; rank < spec_.size(); ++rank) {
     const FlatSlab::Doing& doing = slab_.doing(rank);
     const uint64_t number = doing.number.load();
-    if (number == number_ && doing.what.load() != what_) {
-      return absl::InternalError(absl::StrCat(Describe(spec_, rank), " and ", Describe(spec_, spec_.rank),
-                                              " have called different collectives (number ", number_, ")"));
-    }
+    if (number == number_ && doing.what.load() != what_) return DifferentCollectives(rank);
   }
   for (Rank rank = 0; rank < spec_.size(); ++rank) {
     if (rank != spec_.rank && slab_.members().HasLeft(rank)) return PeerLost(spec_, rank, "it has left the group");

@@ -28,6 +28,12 @@ class FlatWait {
     doing.number.store(number, std::memory_order_release);
   }
 
+  // Of the present collective.
+  uint64_t what() const { return what_; }
+
+  // kInternal: `rank` has called another one.
+  absl::Status DifferentCollectives(Rank rank) const;
+
   // Waits until ready(), which is cheap and only looks. Errors as those of Communicator, but they finish nothing.
   template <typename Ready>
   absl::Status Until(Ready ready, Instant deadline) {

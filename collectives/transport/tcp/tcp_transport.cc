@@ -74,6 +74,9 @@ struct Incoming {
   int unfinished = 0;
 };
 
+// How long a link of a peer that has ended may be on its way through our listener.
+constexpr absl::Duration kArrivalGrace = absl::Milliseconds(500);
+
 class TcpTransport : public Transport {
  public:
   TcpTransport(GroupSpec spec, TcpListener& listener)
@@ -278,7 +281,21 @@ class TcpTransport : public Transport {
     for (size_t i = 0; i < busy_.size(); ++i) {
       if ((polled_[i].revents & POLLRDHUP) != 0) return PeerLost(spec_, busy_[i].to, "it closed the connection");
     }
-    return absl::OkStatus();
+    return incoming != nullptr ? CheckSender(*incoming) : absl::OkStatus();
+  }
+
+  // A sender that has ended before it has connected shows on our links to it only. What it sent before may still be on
+  // its way through the listener.
+  absl::Status CheckSender(const Incoming& incoming) {
+    const bool ended = std::any_of(polled_.begin() + static_cast<ptrdiff_t>(links_at_), polled_.end(),
+                                   [](const pollfd& link) { return (link.revents & POLLRDHUP) != 0; });
+    if (!ended) {
+      ended_since_ = Instant::Infinite();
+      return absl::OkStatus();
+    }
+    ended_since_ = std::min(ended_since_, Now());
+    if (Now() < ended_since_ + kArrivalGrace) return absl::OkStatus();
+    return PeerLost(spec_, incoming.from, "it closed the connection");
   }
 
   // Asks `look` until it says yes or it is time to sleep.
@@ -305,10 +322,17 @@ class TcpTransport : public Transport {
                                   : pollfd{stream.dial->fd(), POLLIN, 0});
     }
     polled_.push_back({aborted_.get(), POLLIN, 0});
+    bool awaits_link = false;
     for (int i = 0; incoming != nullptr && i < kStreams && incoming->frames[i].has_value(); ++i) {
       if (incoming->frames[i]->done()) continue;
       const UniqueFd& fd = incoming_[incoming->from][i];
       polled_.push_back({fd ? fd.get() : inbox_->fd(), POLLIN, 0});
+      awaits_link = awaits_link || !fd;
+    }
+    links_at_ = polled_.size();
+    for (int i = 0; awaits_link && i < kStreams; ++i) {
+      const OutStream& stream = outgoing_[incoming->from][i];
+      if (stream.fd && stream.frames.empty()) polled_.push_back({stream.fd.get(), POLLRDHUP, 0});
     }
   }
 
@@ -320,7 +344,9 @@ class TcpTransport : public Transport {
   std::vector<std::array<OutStream, kStreams>> outgoing_;
   std::vector<std::array<UniqueFd, kStreams>> incoming_;
   std::vector<Busy> busy_;
-  std::vector<pollfd> polled_;  // memory of Wait
+  std::vector<pollfd> polled_;                 // memory of Wait
+  size_t links_at_ = 0;                        // in it: our links to a sender that has not connected
+  Instant ended_since_ = Instant::Infinite();  // that one of them has been ended
   FinishState finish_;
   WakeFd aborted_;
 };
