@@ -104,7 +104,8 @@ TEST_F(CreateTest, AGroupOfOneNeedsNothingAndCanBeAborted) {
   EXPECT_EQ(out, 3);
   communicator->Abort("over");
   EXPECT_THAT(communicator->Barrier(Eventually()), StatusIs(absl::StatusCode::kCancelled, "over"));
-  ASSERT_OK_AND_ASSIGN(const auto channel, CreateControlChannel(Spec(0), TransportChoice::kAuto, nullptr, nullptr, Eventually()));
+  ASSERT_OK_AND_ASSIGN(const auto channel,
+                       CreateControlChannel(Spec(0), TransportChoice::kAuto, nullptr, nullptr, Eventually()));
   channel->Wake();
   EXPECT_EQ(channel->Receive(Eventually()).kind, ControlChannel::Event::kWoken);
   EXPECT_EQ(channel->Receive(Now()).kind, ControlChannel::Event::kTimeout);

@@ -34,18 +34,11 @@ struct EngineConfig {
   absl::Duration data_timeout = absl::InfiniteDuration();
 
   // How long rank 0 collects what becomes ready before it is sequenced, so that more can be fused. 0: nothing waits but
-  // for the data plane to have room. HOROVOD_CYCLE_TIME (in milliseconds there).
+  // for the data plane to have room.
   absl::Duration cycle_time = absl::ZeroDuration();
-
-  // How many operations are remembered, so that they are agreed on by a bit each; 0: none. HOROVOD_CACHE_CAPACITY.
-  int cache_capacity = 1024;
 
   // Requests that were enqueued together are fused only with each other. HOROVOD_DISABLE_GROUP_FUSION.
   bool fuse_groups_apart = false;
-
-  // Survivors of a loss are to go on (elastic jobs): results outlive their delivery until no rank can need them (rule
-  // R3 of replay), at the cost of a copy where the communicator does not see to it itself.
-  bool retain_results = false;
 
   JoinDivisor join_divisor = JoinDivisor::kAll;
 

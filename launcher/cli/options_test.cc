@@ -107,7 +107,7 @@ const std::vector<VariableCase>& VariableCases() {
       {"--stall-check --stall-check-warning-time-seconds 9", "stall_check: {warning_time_seconds: 9}",
        "HOROVOD_STALL_CHECK_DISABLE=0 HOROVOD_STALL_CHECK_TIME_SECONDS=9", ""},
       {"--stall-check --stall-check-shutdown-time-seconds 9", "stall_check: {shutdown_time_seconds: 9}",
-       "HOROVOD_STALL_CHECK_DISABLE=0 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=9", "does not end the job"},
+       "HOROVOD_STALL_CHECK_DISABLE=0 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=9", ""},
       {"--mpi-threads-disable", "library_options: {mpi_threads_disable: true}", "HOROVOD_MPI_THREADS_DISABLE=1",
        "no MPI"},
       {"--no-mpi-threads-disable", "library_options: {mpi_threads_disable: false}", "HOROVOD_MPI_THREADS_DISABLE=0",

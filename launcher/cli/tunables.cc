@@ -33,8 +33,6 @@ constexpr absl::string_view kNoCache = "the engine here has no response cache ye
 constexpr char kOneWay[] = "the engine here has one way to do it yet";
 constexpr absl::string_view kNoAutotune = "the engine here does not tune itself yet";
 constexpr absl::string_view kNoTimeline = "the engine here does not record a timeline yet";
-constexpr absl::string_view kNoShutdown =
-    "the engine here tells of stalled ranks, and does not end the job for them yet";
 constexpr absl::string_view kNoNccl = "the engine here does not use NCCL yet";
 constexpr absl::string_view kNoAffinity = "the engine here does not pin its thread yet";
 constexpr absl::string_view kNoLog = "the engine here has no log levels yet";
@@ -57,7 +55,7 @@ constexpr Tunable kTunables[] = {
     {"--timeline-mark-cycles", "HOROVOD_TIMELINE_MARK_CYCLES", Kind::kSwitch, "--timeline-filename"},
     {"--stall-check", "HOROVOD_STALL_CHECK_DISABLE", Kind::kOppositeSwitch},
     {"--stall-check-warning-time-seconds", "HOROVOD_STALL_CHECK_TIME_SECONDS", Kind::kWhole},
-    {"--stall-check-shutdown-time-seconds", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", Kind::kWhole, "", kNoShutdown},
+    {"--stall-check-shutdown-time-seconds", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", Kind::kWhole},
     {"--mpi-threads-disable", "HOROVOD_MPI_THREADS_DISABLE", Kind::kSwitch, "", kNoMpi},
     {"--num-nccl-streams", "HOROVOD_NUM_NCCL_STREAMS", Kind::kWhole, "", kNoNccl},
     {"--thread-affinity", "HOROVOD_THREAD_AFFINITY", Kind::kWhole, "", kNoAffinity},

@@ -21,10 +21,18 @@ library = hvd.need_library()
 data = (ctypes.c_float * 3)(1, 2, 3)
 shape = (ctypes.c_int64 * 1)(3)
 address = ctypes.addressof(data)
-tensor = _library.Tensor(ctypes.sizeof(_library.Tensor), address, address, shape, 1, _library.FLOAT32)
-args = _library.ReduceArgs(ctypes.sizeof(_library.ReduceArgs), 1, 2.0, 1.0)
+requests = (_library.Request * 1)()
+request = requests[0]
+request.struct_size = ctypes.sizeof(request)
+request.name = b"x"
+request.input = request.output = address
+request.shape = shape
+request.dims = 1
+request.dtype = _library.FLOAT32
+request.op = 1
+request.prescale, request.postscale = 2.0, 1.0
 handle = ctypes.c_uint64()
-assert library.fdl_allreduce(b"x", ctypes.byref(tensor), ctypes.byref(args), ctypes.byref(handle)) == 0
+assert library.fdl_begin(requests, 1, ctypes.byref(handle)) == 0
 assert library.fdl_wait(handle, 60.0) == 0
 assert list(data) == [2.0, 4.0, 6.0]
 hvd.shutdown()

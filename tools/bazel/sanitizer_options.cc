@@ -10,9 +10,9 @@
 // their locks (--config=clang). The reference counts of Status and Cord are in libraries too. Everything without gRPC
 // (engine, transports, agent's processes, output) is held here.
 //
-// A string that gRPC hands on that way is copied by libstdc++, on a stack without gRPC's frames; so copies by assignment,
-// whose work is done in that library, are left out as well, ours too: what guards them is what guards the string's length,
-// which is still looked at where it is inlined.
+// A string that gRPC hands on that way is copied by libstdc++, on a stack without gRPC's frames; so copies by
+// assignment, whose work is done in that library, are left out as well, ours too: what guards them is what guards the
+// string's length, which is still looked at where it is inlined.
 extern "C" const char* __tsan_default_suppressions() {
   return "called_from_lib:libgrpc.so\n"
          "called_from_lib:libgrpc++.so\n"

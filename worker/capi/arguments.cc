@@ -149,8 +149,7 @@ absl::StatusOr<Request> ToRequest(const fdl_request& known) {
   RETURN_IF_ERROR(DescribeTensor(tensor, &request));
   request.root = known.peer;
   if (*kind == OperationKind::kAllReduce || *kind == OperationKind::kReduceScatter) {
-    RETURN_IF_ERROR(
-        DescribeReduction({sizeof(fdl_reduce_args), known.op, known.prescale, known.postscale}, &request));
+    RETURN_IF_ERROR(DescribeReduction({sizeof(fdl_reduce_args), known.op, known.prescale, known.postscale}, &request));
   }
   if (*kind == OperationKind::kAllToAll && known.splits != nullptr) {
     if (known.splits_count < 0) {

@@ -110,10 +110,11 @@ typedef struct fdl_request {
   void* output;        /* allreduce, broadcast, receive; the others give their result to fdl_result */
   const int64_t* shape;
   int32_t dims;
-  int32_t dtype;   /* fdl_dtype */
-  int32_t op;      /* allreduce, reducescatter: fdl_reduce_op */
-  int32_t peer;    /* broadcast: whose data; send: to whom; receive: from whom; its rank among all */
-  double prescale; /* allreduce, reducescatter: output = postscale * op(prescale * input); 1 if it is not to be scaled */
+  int32_t dtype; /* fdl_dtype */
+  int32_t op;    /* allreduce, reducescatter: fdl_reduce_op */
+  int32_t peer;  /* broadcast: whose data; send: to whom; receive: from whom; its rank among all */
+  double
+      prescale; /* allreduce, reducescatter: output = postscale * op(prescale * input); 1 if it is not to be scaled */
   double postscale;
   const int64_t* splits; /* alltoall: rows for each rank, in order; NULL: the same number for all */
   int32_t splits_count;

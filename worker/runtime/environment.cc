@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "tools/base/log.h"
 #include "tools/base/status_macros.h"
 
 namespace farandole {
@@ -71,6 +72,34 @@ absl::Status ReadTransport(const Variables& variables, TransportChoice* choice) 
   return absl::OkStatus();
 }
 
+// The original's rule: one that is shorter than the warning's is ignored, with a word.
+absl::Status ReadStallShutdown(const Variables& variables, EngineConfig* engine) {
+  constexpr char kName[] = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS";
+  const absl::string_view value = variables.Get(kName);
+  if (value.empty()) return absl::OkStatus();
+  double seconds = 0;
+  if (!absl::SimpleAtod(value, &seconds) || !std::isfinite(seconds) || seconds < 0) {
+    return Meaningless(kName, value, "it must be a number of seconds, 0 for never");
+  }
+  if (seconds == 0 || engine->stall_warning == absl::InfiniteDuration()) return absl::OkStatus();
+  if (absl::Seconds(seconds) < engine->stall_warning) {
+    LOG(WARNING) << kName << "=" << value << " is ignored: it is less than HOROVOD_STALL_CHECK_TIME_SECONDS, "
+                 << absl::FormatDuration(engine->stall_warning);
+    return absl::OkStatus();
+  }
+  engine->stall_shutdown = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
+absl::Status ReadGroupFusion(const Variables& variables, bool* apart) {
+  constexpr char kName[] = "HOROVOD_DISABLE_GROUP_FUSION";
+  const absl::string_view value = variables.Get(kName);
+  int64_t disable = 0;
+  if (!value.empty() && !absl::SimpleAtoi(value, &disable)) return Meaningless(kName, value, "it must be 0 or 1");
+  *apart = disable > 0;
+  return absl::OkStatus();
+}
+
 // Whether they are addresses of this host shows when they are listened on.
 absl::Status ReadDataAddresses(const Variables& variables, std::vector<std::string>* addresses) {
   constexpr char kName[] = "FARANDOLE_DATA_ADDRESS";
@@ -124,6 +153,8 @@ absl::StatusOr<WorkerEnvironment> ReadWorkerEnvironment(const std::function<cons
   WorkerEnvironment environment;
   RETURN_IF_ERROR(ReadFusionThreshold(variables, &environment.engine.fusion_threshold_bytes));
   RETURN_IF_ERROR(ReadStallWarning(variables, &environment.engine.stall_warning));
+  RETURN_IF_ERROR(ReadStallShutdown(variables, &environment.engine));
+  RETURN_IF_ERROR(ReadGroupFusion(variables, &environment.engine.fuse_groups_apart));
   RETURN_IF_ERROR(ReadTransport(variables, &environment.transport));
   RETURN_IF_ERROR(ReadDataAddresses(variables, &environment.data_addresses));
   RETURN_IF_ERROR(ReadPortRange(variables, &environment.ports));

@@ -25,7 +25,8 @@ struct WorkerEnvironment {
   PortRange ports;
   // FARANDOLE_TRANSPORT=auto|shm|tcp.
   TransportChoice transport = TransportChoice::kAuto;
-  // HOROVOD_FUSION_THRESHOLD, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE.
+  // HOROVOD_FUSION_THRESHOLD, HOROVOD_DISABLE_GROUP_FUSION, HOROVOD_STALL_CHECK_TIME_SECONDS,
+  // HOROVOD_STALL_CHECK_DISABLE, HOROVOD_STALL_SHUTDOWN_TIME_SECONDS.
   EngineConfig engine;
   // Outside of a job, yet started as one of several processes by mpirun or srun: "mpirun" in words; else empty.
   // OMPI_COMM_WORLD_SIZE, PMI_SIZE.

@@ -64,6 +64,17 @@ TEST(WorkerEnvironment, StallCheckCanBeTurnedOff) {
   EXPECT_EQ(environment.engine.stall_warning, absl::Seconds(60));
 }
 
+TEST(WorkerEnvironment, AStallMayEndTheGroupButNotBeforeItWasToldOf) {
+  ASSERT_OK_AND_ASSIGN(WorkerEnvironment environment, Read({{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "90"}}));
+  EXPECT_EQ(environment.engine.stall_shutdown, absl::Seconds(90));
+  for (const char* never : {"0", "59"}) {
+    ASSERT_OK_AND_ASSIGN(environment, Read({{"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", never}}));
+    EXPECT_EQ(environment.engine.stall_shutdown, absl::InfiniteDuration()) << never;
+  }
+  ASSERT_OK_AND_ASSIGN(environment, Read({{"HOROVOD_DISABLE_GROUP_FUSION", "1"}}));
+  EXPECT_TRUE(environment.engine.fuse_groups_apart);
+}
+
 TEST(WorkerEnvironment, ReadsEveryTransport) {
   for (const auto& [word, choice] :
        {std::pair{"auto", TransportChoice::kAuto}, {"shm", TransportChoice::kShm}, {"tcp", TransportChoice::kTcp}}) {
@@ -77,6 +88,8 @@ TEST(WorkerEnvironment, GarbageIsAnErrorThatNamesVariableAndValue) {
                                     {"HOROVOD_FUSION_THRESHOLD", "-1"},
                                     {"HOROVOD_FUSION_THRESHOLD", "99999999999999999999"},
                                     {"HOROVOD_STALL_CHECK_TIME_SECONDS", "soon"},
+                                    {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "-1"},
+                                    {"HOROVOD_DISABLE_GROUP_FUSION", "yes"},
                                     {"HOROVOD_STALL_CHECK_TIME_SECONDS", "0"},
                                     {"HOROVOD_STALL_CHECK_TIME_SECONDS", "nan"},
                                     {"HOROVOD_STALL_CHECK_DISABLE", "yes"},

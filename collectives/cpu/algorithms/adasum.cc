@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "collectives/schedule/halving_schedule.h"
 #include "collectives/cpu/half.h"
+#include "collectives/schedule/halving_schedule.h"
 #include "tools/base/status_macros.h"
 
 namespace farandole {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "collectives/cpu/algorithms/gather.h"
-#include "collectives/schedule/halving_schedule.h"
 #include "collectives/cpu/reduce.h"
+#include "collectives/schedule/halving_schedule.h"
 #include "collectives/schedule/ring_schedule.h"
 #include "tools/base/status_macros.h"
 

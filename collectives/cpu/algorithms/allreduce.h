@@ -17,8 +17,8 @@ absl::Status DirectAllReduce(const CollectiveCall& call, const Tensor& tensor);
 // 2 (size-1) / size tensors sent, the least there is. Memory: a chunk.
 absl::Status RingAllReduce(const CollectiveCall& call, const Tensor& tensor);
 
-// Recursive halving, then doubling (halving_schedule.h): 2 log2(size) steps with the bytes of the ring, and a tensor more for
-// the ranks beyond the largest power of two and their partners. Memory: a chunk.
+// Recursive halving, then doubling (halving_schedule.h): 2 log2(size) steps with the bytes of the ring, and a tensor
+// more for the ranks beyond the largest power of two and their partners. Memory: a chunk.
 absl::Status HalvingDoublingAllReduce(const CollectiveCall& call, const Tensor& tensor);
 
 }  // namespace farandole
