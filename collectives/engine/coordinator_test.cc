@@ -296,6 +296,56 @@ TEST(Coordinator, StallsAreOneLineWithGrowingGapsAndNameWhoIsMissing) {
   EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(40));
 }
 
+TEST(Coordinator, AStallThatLastsTooLongClosesTheGroupAndNamesWhoIsMissing) {
+  CoordinatorConfig config = Config();
+  config.stall_shutdown = absl::Seconds(25);
+  Coordinator coordinator(config, SpecOf(3));
+  Add(coordinator, 0, Asks("x"));
+  EXPECT_THAT(coordinator.Stalls(kStart + absl::Seconds(10)), SizeIs(1));
+  EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(20));
+  EXPECT_THAT(coordinator.Stalls(kStart + absl::Seconds(20)), SizeIs(1));
+  EXPECT_EQ(coordinator.NextDeadline(), kStart + absl::Seconds(25)) << "not after the limit";
+  EXPECT_THAT(coordinator.Stalls(kStart + absl::Seconds(25)), IsEmpty());
+  const ResponseList last = coordinator.Take();
+  EXPECT_EQ(last.closed, absl::StatusCode::kAborted);
+  EXPECT_THAT(last.closed_reason, AllOf(HasSubstr("operation x"), HasSubstr("rank 1 on host b, rank 2 on host c")));
+}
+
+TEST(Coordinator, WhatBecomesReadyIsCollectedForACycleUnlessSomethingIsWrong) {
+  CoordinatorConfig config = Config();
+  config.cycle_time = absl::Milliseconds(5);
+  Coordinator coordinator(config, SpecOf(1));
+  Add(coordinator, 0, Asks("x"));
+  EXPECT_TRUE(coordinator.has_news());
+  EXPECT_EQ(coordinator.TakeAt(), kStart + absl::Milliseconds(5));
+  Add(coordinator, 0, Asks("y"));
+  EXPECT_EQ(coordinator.TakeAt(), kStart + absl::Milliseconds(5)) << "counted from the first";
+  coordinator.Lost(0, "gone");
+  EXPECT_LE(coordinator.TakeAt(), kStart);
+}
+
+TEST(Coordinator, WhoHasJoinedIsNotWaitedForUntilAllHave) {
+  Announcement join = Asks("join", {});
+  join.kind = OperationKind::kJoin;
+  Coordinator coordinator(Config(), SpecOf(3));
+  Add(coordinator, 0, Asks("x"));
+  Add(coordinator, 2, Asks("x"));
+  Add(coordinator, 1, join);
+  ResponseList list = coordinator.Take();
+  ASSERT_THAT(NamesOf(list), ElementsAre("x"));
+  EXPECT_THAT(list.responses[0].joined, ElementsAre(1));
+  EXPECT_THAT(list.responses[0].shapes, ElementsAre(std::vector<int64_t>{3}));
+  Add(coordinator, 2, join);
+  Add(coordinator, 0, Asks("y"));
+  EXPECT_THAT(NamesOf(coordinator.Take()), ElementsAre("y"));
+  Add(coordinator, 0, join);
+  list = coordinator.Take();
+  ASSERT_THAT(NamesOf(list), ElementsAre("join"));
+  EXPECT_EQ(list.responses[0].root, 0) << "who joined last";
+  Add(coordinator, 0, Asks("z"));
+  EXPECT_TRUE(coordinator.Take().empty()) << "all are there again";
+}
+
 TEST(Coordinator, NobodyWaitsForTheLateRanksOfARefusedName) {
   Coordinator coordinator(Config(), SpecOf(3));
   Add(coordinator, 0, Asks("x"));

@@ -1,6 +1,7 @@
 #include "collectives/engine/engine.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <thread>
 #include <utility>
 
@@ -67,8 +68,12 @@ class EngineImpl final : public Engine {
   absl::Status Enqueue(std::vector<Request> requests, std::vector<Done> done) override {
     CHECK(!requests.empty() && requests.size() == done.size());
     for (const Request& request : requests) RETURN_IF_ERROR(CheckRequest(spec_.size(), spec_.rank, request));
+    const size_t asked = requests.size();
     RETURN_IF_ERROR(pending_.Add(std::move(requests), std::move(done)));
-    if (negotiation_.TryAdvance()) {
+    // Who asks for one thing after the other has something better to do than to run them one by one: the engine's own
+    // thread, or one that waits, will find several that can be fused.
+    const bool others_wait = pending_.size() > asked;
+    if (!others_wait && negotiation_.TryAdvance()) {
       executor_.TryRunShort(kPatienceOfEnqueue);
       executor_.Kick();
     } else {

@@ -62,6 +62,11 @@ absl::Status PendingTable::Add(std::vector<Request> requests, std::vector<Engine
   return absl::OkStatus();
 }
 
+size_t PendingTable::size() const {
+  MutexLock lock(&mutex_);
+  return requests_.size();
+}
+
 std::vector<Announcement> PendingTable::TakeNew() {
   MutexLock lock(&mutex_);
   return std::exchange(new_, {});

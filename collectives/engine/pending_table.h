@@ -33,6 +33,9 @@ class PendingTable {
   // Close its status.
   absl::Status Add(std::vector<Request> requests, std::vector<Engine::Done> done) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How many are unfinished: not taken, or taken and running.
+  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // What was added since the last call, to be told to rank 0.
   std::vector<Announcement> TakeNew() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,7 +49,7 @@ class PendingTable {
   std::vector<Pending> Close(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, absl::optional<Pending>> requests_ ABSL_GUARDED_BY(mutex_);  // empty: runs
   std::vector<Announcement> new_ ABSL_GUARDED_BY(mutex_);
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);
