@@ -7,9 +7,11 @@ import pytest
 from launched import finish, run, run_script, run_tests, start
 
 
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("module", ["job_ops.py", "job_more_ops.py", "job_optimizer.py"])
-def test_together(size, module):
+@pytest.mark.parametrize(
+    "module, size",
+    [("job_ops.py", 2), ("job_ops.py", 3), ("job_more_ops.py", 3), ("job_optimizer.py", 2), ("job_optimizer.py", 3)],
+)
+def test_together(module, size):
     run_tests(size, module)
 
 

@@ -26,7 +26,7 @@ FORBIDDEN = {
     r"#include\s*<(fstream|filesystem)>": "files",
 }
 # Libraries of the distribution that are computation only.
-PURE_EXTERNAL = {"@absl", "@cli11", "@nlohmann_json", "@yaml_cpp"}
+PURE_EXTERNAL = {"@absl", "@cli11", "@highway", "@nlohmann_json", "@yaml_cpp"}
 
 
 def without_comments(source):

@@ -93,12 +93,6 @@ std::vector<std::shared_ptr<Engine>> Membership::EnginesLastFirst() const {
   return engines;
 }
 
-std::vector<std::weak_ptr<Engine>> Membership::Traces() const {
-  std::vector<std::weak_ptr<Engine>> traces;
-  for (const auto& engine : EnginesLastFirst()) traces.push_back(engine);
-  return traces;
-}
-
 void Membership::Shutdown(Instant deadline) {
   for (const auto& engine : EnginesLastFirst()) engine->Shutdown(deadline);
 }

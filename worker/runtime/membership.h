@@ -56,9 +56,6 @@ class Membership {
   // Leaves it in order, if this rank is in it.
   void RemoveSet(int id, Instant deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is gone once nobody uses an engine any more: then what they were made of may end.
-  std::vector<std::weak_ptr<Engine>> Traces() const ABSL_LOCKS_EXCLUDED(mutex_);
-
   // Leaves all sets in order, that of all ranks last.
   void Shutdown(Instant deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Abort(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,5 @@
 #include "worker/runtime/worker_runtime.h"
 
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,17 +28,6 @@ bool Asks(const std::vector<SessionAction>& actions) {
     if (std::holds_alternative<Wanted>(action)) return true;
   }
   return false;
-}
-
-// Drops it, and waits until no thread that waited for an operation, or began one, still uses an engine: all operations
-// have ended, so they are on their way out.
-void AwaitGone(std::shared_ptr<Membership> membership) {
-  if (membership == nullptr) return;
-  const std::vector<std::weak_ptr<Engine>> traces = membership->Traces();
-  membership = nullptr;
-  for (const std::weak_ptr<Engine>& trace : traces) {
-    while (!trace.expired()) std::this_thread::yield();
-  }
 }
 
 // A root is named by its rank in the whole group.
@@ -102,9 +90,9 @@ absl::Status WorkerRuntime::InitAlone() {
   GroupSpec spec;
   spec.generation = Generation(1);
   spec.members = {GroupMember{"localhost", Incarnation(RandomId()), ""}};
-  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+  ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                    FormGroup(environment_, spec, nullptr, nullptr, Now() + kFormTimeout));
-  auto joined = std::make_shared<Membership>(spec, Place(), nullptr, std::move(engine));
+  auto joined = std::make_shared<Membership>(spec, Place(), nullptr, engines_->Count(std::move(engine)));
   MutexLock lock(&mutex_);
   membership_ = std::move(joined);
   return absl::OkStatus();
@@ -158,10 +146,11 @@ absl::StatusOr<Assignment> WorkerRuntime::AwaitAssignment(Instant deadline) {
 
 absl::Status WorkerRuntime::Adopt(const Assignment& assignment) {
   SetLogPrefix(absl::StrCat("rank ", assignment.place.rank));
-  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+  ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                    FormGroup(environment_, assignment.group, listener_.get(), slabs_.get(), Now() + kFormTimeout),
                    std::move(_) << "generation " << assignment.group.generation);
-  auto joined = std::make_shared<Membership>(assignment.group, assignment.place, client_.get(), std::move(engine));
+  auto joined = std::make_shared<Membership>(assignment.group, assignment.place, client_.get(),
+                                             engines_->Count(std::move(engine)));
   MutexLock lock(&mutex_);
   if (!lost_.empty()) return absl::UnavailableError(lost_);
   membership_ = std::move(joined);
@@ -195,7 +184,8 @@ void WorkerRuntime::EndSession() {
     actions = Step(LeaveWanted{});
     generation = state_.generation();
   }
-  AwaitGone(std::move(leaving));
+  leaving = nullptr;
+  engines_->AwaitNone();
   if (Asks<LeaveGeneration>(actions)) {
     const absl::Status told = client_->Leave(generation, Now() + kAgentTimeout);
     if (!told.ok()) LOG(INFO) << told.message();
@@ -288,10 +278,10 @@ absl::StatusOr<int> WorkerRuntime::AddProcessSet(std::vector<Rank> ranks, Instan
   absl::optional<GroupSpec> group;
   const int id = member->BeginSet(std::move(ranks), &group);
   if (!group.has_value()) return id;
-  ASSIGN_OR_RETURN(std::shared_ptr<Engine> engine,
+  ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                    FormGroup(environment_, *group, listener_.get(), slabs_.get(), Now() + kFormTimeout),
                    std::move(_) << "process set " << id);
-  member->JoinSet(id, std::move(engine));
+  member->JoinSet(id, engines_->Count(std::move(engine)));
   return id;
 }
 

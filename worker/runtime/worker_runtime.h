@@ -15,6 +15,7 @@
 #include "tools/base/mutex.h"
 #include "worker/runtime/agent_client.h"
 #include "worker/runtime/assignment.h"
+#include "worker/runtime/engine_count.h"
 #include "worker/runtime/environment.h"
 #include "worker/runtime/handle_table.h"
 #include "worker/runtime/membership.h"
@@ -100,6 +101,7 @@ class WorkerRuntime {
   std::vector<SessionAction> Step(const SessionEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Lookup lookup_;
+  const std::shared_ptr<EngineCount> engines_ = std::make_shared<EngineCount>();
   HandleTable handles_;
 
   // Held through Init and Shutdown. Taken before mutex_; never by callbacks.
