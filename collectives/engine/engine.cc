@@ -24,6 +24,9 @@ namespace {
 // How long a thread that has something else to do waits for ranks that are about to come, and one that waits anyway.
 constexpr absl::Duration kPatienceOfEnqueue = absl::Microseconds(5);
 constexpr absl::Duration kPatienceOfAssist = absl::Microseconds(50);
+// How long a thread that waits finds nothing to do before it sleeps: longer than a wake-up takes at its worst, or two
+// ranks that wake each other would never find back to not sleeping.
+constexpr absl::Duration kIdleOfAssist = absl::Microseconds(200);
 constexpr int kLooksPerLookAtTheClock = 16;
 
 // How long the destructor waits for an engine that nobody shut down, before it aborts it.
@@ -91,7 +94,7 @@ class EngineImpl final : public Engine {
       negotiation_.TryAdvance();
       if (executor_.TryRunShort(kPatienceOfAssist)) {
         idle_since = Now();
-      } else if (i % kLooksPerLookAtTheClock == 0 && (Now() > idle_since + kPatienceOfAssist || Now() > until)) {
+      } else if (i % kLooksPerLookAtTheClock == 0 && (Now() > idle_since + kIdleOfAssist || Now() > until)) {
         break;
       }
     }

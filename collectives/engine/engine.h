@@ -97,7 +97,7 @@ class Engine {
 
   // Lends the calling thread, which waits for something, to the engine: it negotiates and runs short operations, so
   // that they need no switch to another thread. Returns when done() is true, at `until`, or when there has been nothing
-  // to do for some tens of microseconds. done() is called often; it must be cheap and thread-safe.
+  // to do for some hundreds of microseconds. done() is called often; it must be cheap and thread-safe.
   virtual void Assist(const std::function<bool()>& done, Instant until) = 0;
 
   // Leaves the group in order: what was sequenced before is still run, other requests fail with kAborted here and on
